@@ -87,3 +87,14 @@ def test_an_import_keeps_the_relation_of_its_file(tmp_path):
     declared.spend({"dp": 0.5})
     with Ledger.from_json(declared.to_json(), path=tmp_path / "a") as ledger:
         assert ledger.relation == "add-or-remove"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shuffled_messages_of_one_user_have_the_level_of_the_randomiser(seed):
+    rng = np.random.default_rng(seed)
+    first, apart = rng.uniform(0.05, 0.95), 10.0 ** rng.uniform(-15.0, -1.0)
+    rows = [[p, 1.0 - p] for p in (first, min(first + apart, 1.0 - 1e-3))]
+    level = fp.accounting.shuffled(rows, 1).epsilon(0.0)
+    alone = PrivacyProfile.of(rows).epsilon(0.0)
+    assert level.lower <= alone.upper
+    assert alone.lower <= level.upper <= alone.upper * (1.0 + 1e-9) + 1e-14

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.blankets import Enough, Triple, refined, triple_of
@@ -93,7 +94,16 @@ class Shuffled(Levelwise):
         """Largest ln W(y|x)/W(y|x'), infinite where an output is possible under one value only."""
         shown = self._laws.max(axis=0) > 0.0
         high, low = self._laws.max(axis=0)[shown], self._laws.min(axis=0)[shown]
-        return float((np.log(high) - np.log(low)).max()) if low.all() else math.inf
+        return float(log_ratio(high, low).max()) if low.all() else math.inf
+
+    @cached_property
+    def top_bounds(self) -> tuple[float, float]:
+        """Lower and upper bounds on ``top``, for the rows as they are and divided by their sums."""
+        if self.top in (0.0, math.inf):
+            return self.top, self.top
+        off = max(abs(math.fsum((-1.0, *law))) for law in self._laws.tolist())
+        slack = 2.0 * off + 8.0 * ULP
+        return max(lowered(self.top, 16.0) - slack, 0.0), raised(self.top + slack, 16.0)
 
     @cached_property
     def _blankets(self) -> list[Triple]:
@@ -152,7 +162,7 @@ class Shuffled(Levelwise):
 
     def delta(self, t: float) -> tuple[float, float]:
         """Bounds on delta(t)."""
-        if t >= self.top:
+        if t >= self.top_bounds[1]:
             return 0.0, 0.0
         low = self.always
         if t <= _FAR:
@@ -164,7 +174,7 @@ class Shuffled(Levelwise):
         if delta >= 1.0:
             return 0.0, 0.0
         if delta == 0.0:
-            return lowered(self.top, 16.0), raised(self.top, 16.0)
+            return self.top_bounds
         start = min(self.top, _FAR)
 
         def decided(low: float, high: float) -> bool:
@@ -176,7 +186,7 @@ class Shuffled(Levelwise):
         if start < self.top and self.upper(start, decided) > delta:
             return low, math.inf
         _, high = lost(lambda t: self.upper(t, decided) > delta, start, _LEVEL)
-        return low, min(high, raised(self.top, 16.0))
+        return low, min(high, self.top_bounds[1])
 
     def upper(self, t: float, enough: Enough) -> float:
         """Upper bound on delta(t), by blankets."""
