@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Which examples are tried never depends on how fast the machine is.
+# Which examples are tried never depends on how fast the machine is, nor on chance: a newcomer sees
+# what CI sees. HYPOTHESIS_PROFILE=dev or =thorough tries others.
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -32,7 +33,7 @@ settings.register_profile(
     max_examples=1000,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 #: Markers that may keep some cases of a test in the default suite.

@@ -283,7 +283,8 @@ class PrivacyProfile(Sampled, Questions):
             fields = check.mapping(given, "a profile")
             releases = check.items(fields["releases"], "releases", "pairs")
             counts = ((part, check.integer(count, "count", 0)) for part, count in releases)
-            parts, relation = counted(counts), fields["relation"] if releases else ADDED
+            parts = counted(counts)
+            relation = fields["relation"] if parts else fields.get("relation") or ADDED
         except (KeyError, TypeError, ValueError) as error:
             raise unread("profile", given, error) from None
         return cls(parts, check.word(relation, "relation", RELATIONS))
