@@ -75,9 +75,10 @@ def test_structure_agrees_with_the_list(case):
     np.testing.assert_allclose(query.law(prior), listed._query.law(dense), rtol=1e-13, atol=1e-120)
     own = listed._query.surprise(dense)
     np.testing.assert_allclose(query.surprise(prior), own, rtol=1e-12, atol=1e-15)
+    entropy = float(dense.entropy())  # a factor is rounded up by a share of one over the entropy
     for level in (
         fp.identifiability_level,
-        fp.worst_leakage_factor,
+        lambda c, p: entropy * fp.worst_leakage_factor(c, p),
         fp.max_information,
         fp.information_privacy_level,
         lambda c, p: fp.pml_level(c, p, row="worst"),
