@@ -98,3 +98,18 @@ def test_shuffled_messages_of_one_user_have_the_level_of_the_randomiser(seed):
     alone = PrivacyProfile.of(rows).epsilon(0.0)
     assert level.lower <= alone.upper
     assert alone.lower <= level.upper <= alone.upper * (1.0 + 1e-9) + 1e-14
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ["renyi", [3.0], [0.1, 0.2], 0.0, 0.0],
+        ["renyi", [3.0, 2.0], [0.1, 0.2], 0.0, 0.0],
+        ["renyi", [1.0], [0.1], 0.0, 0.0],
+        ["allocation", 1e308, 4],
+        ["discrete-gaussian", 1e308, 1],
+    ],
+)
+def test_edited_steps_are_refused_when_they_are_read(step):
+    with pytest.raises(InvalidInput):
+        PrivacyProfile.from_dict({"relation": "add-or-remove", "releases": [[step, 1]]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from fastpriv.accounting.profile.lopsided import (
 from fastpriv.accounting.profile.mixtures import Mixtures
 from fastpriv.accounting.profile.normal import Normal
 from fastpriv.accounting.profile.pairs import Blend, Pair
+from fastpriv.accounting.profile.relations import amount_of_noise
 from fastpriv.accounting.profile.renyi import Moments
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.accounting.profile.symmetrised import Symmetrised
@@ -183,8 +185,20 @@ def _shuffled(laws: Any, n: Any, alike: Any) -> Shuffled:
     return Shuffled(check.stochastic(laws, "laws"), check.integer(n, "n", 1), bool(alike))
 
 
+def _moments(orders: Any, levels: Any, rho: Any, xi: Any) -> Moments:
+    at = tuple(check.real(order, "an order", least=1.0) for order in orders)
+    known = tuple(check.real(level, "a level", least=0.0) for level in levels)
+    if len(at) != len(known) or any(b <= a for a, b in pairwise((1.0, *at))):
+        raise InvalidInput("orders must rise from above 1, each with a level")
+    return Moments(at, known, check.real(rho, "rho", 0.0), check.real(xi, "xi", 0.0))
+
+
 def _rate(value: Any) -> float:
     return check.real(value, "a chance", least=0.0, most=1.0)
+
+
+def _noise(value: Any) -> float:
+    return amount_of_noise(_positive(value), "sigma")
 
 
 def _positive(value: Any) -> float:
@@ -203,14 +217,9 @@ _KINDS: dict[str, Callable[..., Part]] = {
     "normal": lambda sigma: Normal(_positive(sigma)),
     "laplace": lambda e, q: Interval(_positive(e), True, _rate(q)),
     "range": lambda e, q: Interval(_positive(e), False, _rate(q)),
-    "discrete-gaussian": lambda s, d: discrete_gaussian(_positive(s), check.integer(d, "d", 1)),
+    "discrete-gaussian": lambda s, d: discrete_gaussian(_noise(s), check.integer(d, "d", 1)),
     "discrete-laplace": lambda a, d: discrete_laplace(_positive(a), check.integer(d, "d", 1)),
-    "allocation": lambda sigma, t: Allocated(_positive(sigma), check.integer(t, "t", 2)),
+    "allocation": lambda sigma, t: Allocated(_noise(sigma), check.integer(t, "t", 2)),
     "shuffled": _shuffled,
-    "renyi": lambda orders, levels, rho, xi: Moments(
-        tuple(map(_positive, orders)),
-        tuple(check.real(level, "a level", least=0.0) for level in levels),
-        check.real(rho, "rho", least=0.0),
-        check.real(xi, "xi", least=0.0),
-    ),
+    "renyi": _moments,
 }
