@@ -98,7 +98,8 @@ class RecentRules:
         with self._lock:
             if key in self._rules:
                 self._rules.move_to_end(key)
-                return self._rules[key][0]  # type: ignore[no-any-return]
+                kept: Rule = self._rules[key][0]
+                return kept
         rule, size = make()
         with self._lock:
             if size <= self._limit and key not in self._rules:
