@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ _POINTS, _FINEST, _BENT = 9, 400, 0.004
 #: Most epsilons at which a curve bends that are all drawn.
 _BENDS = 256
 #: Larger than any loss.
-_LARGEST = 1e300
+_LARGEST = sys.float_info.max
 #: Least delta that can be drawn.
 _LEAST = 1e-300
 #: Most releases: larger numbers are no longer told apart by a double.
