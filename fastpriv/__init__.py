@@ -17,9 +17,10 @@ class _Checkout:
     @staticmethod
     def find_spec(name, path=None, target=None):
         """Find ``fastpriv.kernels`` in the folder above, and nothing else there."""
-        above = [_os.path.dirname(__path__[0])]
-        return _PathFinder.find_spec(name, above) if name == "fastpriv.kernels" else None
+        if name != "fastpriv.kernels":
+            return None
+        return _PathFinder.find_spec(name, [_os.path.dirname(__path__[0])])
 
 
 if not _os.path.isfile(_os.path.join(__path__[0], "kernels", "__init__.py")):
-    _sys.meta_path.append(_Checkout)
+    _sys.meta_path.insert(0, _Checkout)  # before those of another checkout that is installed

@@ -197,7 +197,8 @@ def _poisson(event: Any, relation: str) -> PrivacyProfile | None:
     kind = _KINDS[relation]
     if q < 1.0 and kind is _Relation.REPLACE_ONE and not isinstance(event.event, _ON_SUMS):
         _require(event, kind, _ADDED)
-    if isinstance(event.event, dp_event.GaussianDpEvent):  # on a sum of bounded vectors
+    if isinstance(event.event, dp_event.GaussianDpEvent) and event.event.noise_multiplier:
+        # On a sum of vectors of bounded length.
         return PrivacyProfile.gaussian(event.event.noise_multiplier, q, relation=relation)
     return _sampled(event, profile_of(event.event, kind), lambda made: made.poisson_subsampled(q))
 

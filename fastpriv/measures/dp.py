@@ -13,6 +13,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.levels import matrix_level
+from fastpriv._structure.rows import RowKernel
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -97,9 +98,15 @@ def _record_neighbour_level(channel: RecordChannel) -> float:
 
 @neighbour_level.register
 def _product_neighbour_level(channel: ProductChannel) -> float:
-    """The level of the worst row. Cost O(distinct rows)."""
-    levels = [float(kernel.log_ratios.max()) for kernel in channel._kernels.distinct]
-    return round_up(max(0.0, *levels))
+    """The level of the worst row, as for its matrix alone. Cost O(distinct rows)."""
+    return max(0.0, *map(_row_level, channel._kernels.distinct))
+
+
+def _row_level(kernel: RowKernel) -> float:
+    if type(kernel) is not RowKernel:
+        return round_up(float(kernel.log_ratios.max()))
+    values = len(kernel.matrix)
+    return matrix_level(kernel.matrix, np.array([[1, values]])) if values > 1 else 0.0
 
 
 @neighbour_level.register
