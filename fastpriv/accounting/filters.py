@@ -71,7 +71,7 @@ class _Spends:
         self._delta = amount(given["delta"], "delta", 1000)
         self._count = check.integer(given["count"], "count", 0)
         relation = optional_relation(given.get("relation"))
-        recorded = given.get("recorded") or not self._count
+        recorded = given.get("recorded") is True or not self._count
         self._relation = relation if recorded else earlier_relation(relation)
 
     def _joined(self, release: Any) -> str | None:

@@ -106,7 +106,7 @@ def _row_level(kernel: RowKernel) -> float:
     if type(kernel) is not RowKernel:
         return round_up(float(kernel.log_ratios.max()))
     values = len(kernel.matrix)
-    return matrix_level(kernel.matrix, np.array([[1, values]])) if values > 1 else 0.0
+    return matrix_level(np.array(kernel.matrix), np.array([[1, values]])) if values > 1 else 0.0
 
 
 @neighbour_level.register
