@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,28 +157,30 @@ class _Minimax:
         outputs = self.cost.shape[1]
         start = np.full(outputs, 1.0 / outputs)
         floor = 1e-12  # keeps divergences finite; what it costs shows in the gap
-        result = minimize(
-            lambda z: z[-1],
-            np.append(start, self.divergences(start)[0].max()),
-            jac=lambda z: np.append(np.zeros(outputs), 1.0),
-            method="SLSQP",
-            bounds=[(floor, 1.0)] * outputs + [(0.0, None)],
-            constraints=[
-                {
-                    "type": "ineq",
-                    "fun": lambda z: z[-1] - self.divergences(z[:-1])[0],
-                    "jac": lambda z: np.column_stack(
-                        [-self.divergences(z[:-1])[1], np.ones(len(self.cost))]
-                    ),
-                },
-                {
-                    "type": "eq",
-                    "fun": lambda z: z[:-1].sum() - 1.0,
-                    "jac": lambda z: np.append(np.ones(outputs), 0.0),
-                },
-            ],
-            options={"ftol": 1e-15, "maxiter": 1000},
-        )
+        with warnings.catch_warnings():  # some versions warn of steps that they clip
+            warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+            result = minimize(
+                lambda z: z[-1],
+                np.append(start, self.divergences(start)[0].max()),
+                jac=lambda z: np.append(np.zeros(outputs), 1.0),
+                method="SLSQP",
+                bounds=[(floor, 1.0)] * outputs + [(0.0, None)],
+                constraints=[
+                    {
+                        "type": "ineq",
+                        "fun": lambda z: z[-1] - self.divergences(z[:-1])[0],
+                        "jac": lambda z: np.column_stack(
+                            [-self.divergences(z[:-1])[1], np.ones(len(self.cost))]
+                        ),
+                    },
+                    {
+                        "type": "eq",
+                        "fun": lambda z: z[:-1].sum() - 1.0,
+                        "jac": lambda z: np.append(np.ones(outputs), 0.0),
+                    },
+                ],
+                options={"ftol": 1e-15, "maxiter": 1000},
+            )
         q = np.maximum(result.x[:-1], floor)
         return np.asarray(q / q.sum())
 

@@ -26,10 +26,11 @@ class ParquetFolder:
         if out is not None:
             check_folder(out, path)
         self.files = [ParquetFile(file) for file in _listed(path)]
-        first = self.files[0]
+        first = next((file for file in self.files if file.rows()), self.files[0])
         self.columns: tuple[Hashable, ...] = first.columns
-        for file in self.files[1:]:
-            if not file.schema.equals(first.schema, check_metadata=False):
+        for file in self.files:
+            same = file.schema.equals(first.schema, check_metadata=False)
+            if not same and (file.rows() or file.columns != first.columns):  # no rows, no types
                 raise InvalidInput(
                     f"{file.path} and {first.path.name} have other columns or types; the files of "
                     "a folder must be parts of one table"
