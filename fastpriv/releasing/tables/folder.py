@@ -28,6 +28,7 @@ class ParquetFolder:
         self.files = [ParquetFile(file) for file in _listed(path)]
         first = next((file for file in self.files if file.rows()), self.files[0])
         self.columns: tuple[Hashable, ...] = first.columns
+        self.schema = first.schema
         for file in self.files:
             same = file.schema.equals(first.schema, check_metadata=False)
             if not same and (file.rows() or file.columns != first.columns):  # no rows, no types
@@ -84,6 +85,7 @@ class FolderWriter:
     def _part(self, number: int, folder: Path) -> ParquetWriter:
         out = folder / f"part-{number:05}.parquet"
         part = ParquetFile(self._source.files[number].path, out)
+        part.schema = self._source.schema  # a file without rows may have lost its types
         return ParquetWriter(part, self._domain, self._reports, appearing(out, False))
 
     def __enter__(self) -> FolderWriter:
