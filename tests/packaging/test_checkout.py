@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -90,5 +91,12 @@ def test_an_editable_installation_uses_the_checkout(checkout, tmp_path):
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", site, "--editable", checkout], check=True)
-    code = f"import site; site.addsitedir({str(site)!r})\nimport fastpriv.kernels as k\n"
-    assert run(code + "print(k.__file__)", tmp_path) == str(checkout / "kernels" / "__init__.py")
+    # Without the site-packages of this Python, in which another checkout may be installed.
+    code = (
+        f"import site, sys; site.addsitedir({str(site)!r})\n"
+        f"sys.path.append({sysconfig.get_path('purelib')!r})\n"
+        "import fastpriv.kernels as k\nprint(k.__file__)"
+    )
+    command = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str(checkout / "kernels" / "__init__.py")
