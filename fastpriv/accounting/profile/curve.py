@@ -77,6 +77,7 @@ class Curve:
         parts = [share(s), -s * epsilon]
         for measure, k in self.releases:
             most = np.abs(measure.logs).max() + s * np.abs(measure.losses).max()
+            most += s * abs(measure.shift)
             error = measure.error + s * measure.off
             error += ULP * (16.0 + len(measure.losses) + 4.0 * float(most))
             value = cumulant([(measure, 1)], s)[0] + s * measure.shift
