@@ -13,34 +13,26 @@ A compiled kernel is looked for in every folder below and saved in the first tha
 
 A folder that cannot be read or written costs a compilation and nothing else. Each compiled kernel
 is one file, which appears as a whole: processes that compile at the same time cannot mix them up.
+Whoever can write a file here can run code in every process that reads it. So a folder is used only
+if nobody can write it but its owner, and the owner is this user, root or the package's owner.
 """
 
 import hashlib
-import logging
 import os
 import pickle
+import stat
 import sys
 import uuid
 from pathlib import Path
 
 import numba
 from numba.core import config
+from numba.core.runtime import rtsys
 
-HERE = Path(__file__).parent
-logger = logging.getLogger("fastpriv")
+from .loader import HERE, STAMP, asked, logger
 
-
-def _stamp() -> str:
-    """Return a hash of the names and contents of all files of this folder."""
-    digest = hashlib.sha256()
-    for path in sorted(HERE.glob("*.py")):
-        source = path.read_bytes()
-        digest.update(f"{path.name} {len(source)} ".encode())
-        digest.update(source)
-    return digest.hexdigest()
-
-
-STAMP = _stamp()
+#: The newest numba that the tests have run with.
+TESTED = (0, 68)
 
 
 def _shared(folder: str) -> Path:
@@ -55,37 +47,61 @@ def _user_folders() -> list[Path]:
 
 
 def folders() -> list[Path]:
-    """Return the folders to read from, in order."""
+    """Return the folders to read from, in order; some may not exist."""
     chosen = [_shared(config.CACHE_DIR)] if config.CACHE_DIR else []
     return [*chosen, HERE / "__pycache__", *_user_folders()]
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody else can write to a folder, apart from those who can change the package."""
+    if not hasattr(os, "getuid"):  # Windows: folders of a user are the user's
+        return True
+    found, package = folder.stat(), HERE.stat()
+    groups = stat.S_IWGRP if found.st_gid == package.st_gid else 0  # who may change the sources
+    writers = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~(package.st_mode & groups)
+    safe = not writers and found.st_uid in (0, os.getuid(), package.st_uid)
+    if not safe:
+        logger.warning("%s is not used: others can write to it", folder)
+    return safe
 
 
 def writable_folder() -> Path | None:
     """Return the folder that compiled kernels are saved in, None if none can be written."""
     for folder in folders()[:1] if config.CACHE_DIR else folders():
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK | os.X_OK) and _is_safe(folder):
+                return folder
         except OSError:
             continue
-        if os.access(folder, os.W_OK | os.X_OK):
-            return folder
     return None
 
 
 _announced = False
 
 
-def _announce() -> None:
-    """Say once per process that kernels are being compiled: to the log, and on a terminal."""
+def announce() -> None:
+    """Print once per process that kernels are compiled, unless ``FASTPRIV_QUIET=1``; log it too."""
     global _announced
     if _announced:
         return
     _announced = True
     often = "once per machine" if writable_folder() else "for this process only (no cache folder)"
-    text = f"compiling kernels, {often} ..."
+    text = f"compiling kernels, {often}"
     logger.info(text)
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr is not None and not asked("FASTPRIV_QUIET"):
         print(f"fastpriv: {text}", file=sys.stderr, flush=True)
+
+
+def _prepare(context):
+    """Let machine code be loaded: numba's runtime has to be there, its compiler need not be.
+
+    A refresh would do too; it imports what only compiling needs, and scipy.linalg.
+    """
+    if numba.version_info.short > TESTED:
+        context.refresh()
+    else:
+        rtsys.initialize(context)
 
 
 class KernelCache:
@@ -123,33 +139,41 @@ class KernelCache:
         """Return the compiled kernel, None if no file holds it."""
         from numba.core.compiler import CompileResult
 
-        target_context.refresh()
+        _prepare(target_context)
         if self._enabled:
             place, key = self._key(sig, target_context)
             for folder in folders():
                 try:
                     content = (folder / self._file(place)).read_bytes()
-                    if content[: len(key)] == key:
+                    if content[: len(key)] == key and _is_safe(folder):
                         payload = pickle.loads(content[len(key) :])
-                        return CompileResult._rebuild(target_context, *payload)
+                        kernel = CompileResult._rebuild(target_context, *payload)
+                        if config.CACHE_DIR and folder != folders()[0]:
+                            self._write(place, content)  # a chosen folder becomes complete
+                        return kernel
                 except OSError:
                     continue
                 except Exception:  # whatever a damaged file makes of pickle and LLVM
                     logger.debug("%s cannot be used", folder / self._file(place), exc_info=True)
-        _announce()
+        announce()
         return None
 
     def save_overload(self, sig, data):
         """Save a compiled kernel, where a folder can be written."""
         from numba.core.serialize import dumps
 
-        folder = writable_folder() if self._enabled else None
+        if self._enabled:
+            place, key = self._key(sig, data.target_context)
+            self._write(place, key + dumps(data._reduce()))
+
+    def _write(self, place, content):
+        """Write a file as a whole, where a folder can be written."""
+        folder = writable_folder()
         if folder is None:
             return
-        place, key = self._key(sig, data.target_context)
         part = folder / f"{self._file(place)}.{uuid.uuid4().hex}"
         try:
-            part.write_bytes(key + dumps(data._reduce()))
+            part.write_bytes(content)
             os.replace(part, folder / self._file(place))
         except OSError:
             part.unlink(missing_ok=True)

@@ -15,10 +15,7 @@ from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 
-from .cache import KernelCache
-
-#: The newest numba that the tests have run with.
-_TESTED = (0, 68)
+from .cache import TESTED, KernelCache
 
 
 class UndeclaredTypes(UserWarning):
@@ -107,5 +104,5 @@ def _try_out():
         raise RuntimeError("a compiled kernel is wrong")
 
 
-if numba.version_info.short > _TESTED and not numba.config.DISABLE_JIT:
+if numba.version_info.short > TESTED and not numba.config.DISABLE_JIT:
     _try_out()

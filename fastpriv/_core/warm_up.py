@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -18,7 +19,7 @@ def warm_up(progress: bool = False, jobs: int = 1) -> None:
     an image is built or a server starts: afterwards no process on a machine with the same kind of
     processor compiles anything. Compiled kernels are kept beside the package, or in the user's
     cache folder if that cannot be written; ``NUMBA_CACHE_DIR`` moves them. Where no folder can be
-    written they last as long as the process.
+    written they last as long as the process. With a compiled wheel there is nothing to do.
 
     Parameters
     ----------
@@ -38,22 +39,36 @@ def warm_up(progress: bool = False, jobs: int = 1) -> None:
 
 def load_kernels(*names: str) -> None:
     """Load or compile kernels, so that a search with a time limit does not wait for them later."""
-    from fastpriv.kernels import KERNELS
+    from fastpriv import kernels
 
-    for name in KERNELS.keys() & set(names):  # none where numba is told not to compile
-        _compile((name, 0))
+    for name in names:
+        if hasattr(getattr(kernels, name), "declared"):  # not shipped, nor plain Python
+            _compile((name, 0))
 
 
 def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
     """Do what `warm_up` does; return how many kernels were compiled and how many were loaded."""
-    from fastpriv.kernels import KERNELS, writable_folder
+    from fastpriv.kernels import loader
 
-    tasks = [(name, k) for name, kernel in KERNELS.items() for k in range(len(kernel.declared))]
+    if loader.SHIPPED:
+        return 0, len(loader.FILES)
+    return _compile_declared(progress, jobs)
+
+
+def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
+    """Compile all kernels that numba has, or load them."""
+    from fastpriv.kernels import KERNELS
+    from fastpriv.kernels.cache import announce, writable_folder
+
+    kernels = {name: it for name, it in KERNELS.items() if hasattr(it, "declared")}
+    tasks = [(name, k) for name, kernel in kernels.items() for k in range(len(kernel.declared))]
     compiled = 0
     with progress_bar(len(tasks), "kernel", progress) as bar:
         if jobs > 1 and writable_folder() is not None:
-            with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_be_quiet) as pool:
                 for new in pool.map(_compile, tasks):
+                    if new:
+                        announce()
                     compiled += new
                     bar.update(1)
             sum(map(_compile, tasks))  # this process loads what the others have compiled
@@ -64,12 +79,17 @@ def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
     return compiled, len(tasks) - compiled
 
 
+def _be_quiet() -> None:
+    """Leave it to the process that started this one to say that kernels are compiled."""
+    os.environ["FASTPRIV_QUIET"] = "1"
+
+
 def _compile(task: tuple[str, int]) -> int:
     """Compile or load a kernel for one of its declared types; return 1 if it was compiled."""
-    from fastpriv.kernels import KERNELS
+    from fastpriv.kernels import loader
 
     name, which = task
-    kernel = KERNELS[name]
+    kernel = loader.declared(name)
     before = sum(kernel.stats.cache_misses.values())
     kernel.compile(kernel.declared[which])
     return int(sum(kernel.stats.cache_misses.values()) - before)

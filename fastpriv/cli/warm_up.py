@@ -30,15 +30,17 @@ def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv._core import validation as check
     from fastpriv._core.warm_up import compile_all
-    from fastpriv.kernels import writable_folder
+    from fastpriv.kernels import loader, writable_folder
 
     start = time.perf_counter()
     compiled, cached = compile_all(True, check.integer(given.jobs, "--jobs", 1))
     seconds = time.perf_counter() - start
-    folder = str(writable_folder() or "")
+    folder = "" if loader.SHIPPED else str(writable_folder() or "")
     if given.json:
         return to_json(
             {"compiled": compiled, "cached": cached, "seconds": seconds, "cache": folder}
         )
+    if loader.SHIPPED:
+        return f"{cached} kernels came compiled with the package: nothing to do"
     where = f"in {folder}" if folder else "for this process only: no cache folder can be written"
     return f"{compiled} kernels compiled and {cached} loaded in {seconds:.1f} s, {where}"

@@ -1,0 +1,88 @@
+"""Which code a kernel runs: the one a compiled wheel ships, or one that numba compiles here.
+
+A compiled wheel (``tools/compiled_wheel.py``) holds this folder and one extension module for each
+kind of processor, ``compiled_v3`` and ``compiled_v2`` on x86-64. The module refuses to be imported
+where the processor lacks its instructions. It calls neither numba nor llvmlite, so their versions
+do not matter, and it was built from the sources of this folder: its ``stamp`` is their hash.
+
+Shipped code is preferred, since every processor that runs it returns the same bits.
+``FASTPRIV_NATIVE=1`` chooses code that numba compiles for the processor at hand.
+"""
+
+import hashlib
+import importlib
+import logging
+import os
+import pickle
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+#: The folder's files, which machine code depends on.
+SOURCES = {path.name: path.read_bytes() for path in sorted(HERE.glob("*.py"))}
+#: The file in which each kernel stands.
+FILES = {
+    kernel.decode(): name.removesuffix(".py")
+    for name, source in SOURCES.items()
+    for kernel in re.findall(rb"^@kernel\(.*\)\ndef (\w+)\(", source, re.M)
+}
+#: Extension modules of a compiled wheel, the best processor first.
+LEVELS = ("compiled_v3", "compiled_v2", "compiled_baseline")
+
+logger = logging.getLogger("fastpriv")
+
+
+def stamp_of(sources: dict[str, bytes]) -> str:
+    """Return a hash of the names and contents of files."""
+    digest = hashlib.sha256()
+    for name, source in sources.items():
+        digest.update(f"{name} {len(source)} ".encode())
+        digest.update(source)
+    return digest.hexdigest()
+
+
+STAMP = stamp_of(SOURCES)
+
+
+def asked(variable: str) -> bool:
+    """Whether an environment variable is set, and not to 0."""
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+def _shipped():
+    """Return the extension module for this processor, None if there is none to be used."""
+    if asked("FASTPRIV_NATIVE") or asked("NUMBA_DISABLE_JIT"):
+        return None
+    for level in LEVELS:
+        try:
+            found = importlib.import_module(f"{__package__}.{level}")
+        except ImportError:  # it is not there, or the processor lacks its instructions
+            continue
+        if found.stamp == STAMP:
+            return found
+        logger.info("%s was built from other sources: kernels are compiled", level)
+    return None
+
+
+SHIPPED = _shipped()
+
+
+def load(name):
+    """Return a kernel by its name."""
+    return getattr(SHIPPED, name) if SHIPPED else declared(name)
+
+
+def declared(name):
+    """Return a kernel as numba has it, from the file that declares it."""
+    return getattr(importlib.import_module(f"{__package__}.{FILES[name]}"), name)
+
+
+def undeclared(name, arguments):
+    """Answer a call of shipped code with types that it does not have: numba warns and compiles."""
+    return declared(name)(*arguments)
+
+
+def failed(pickled):
+    """Raise the error with which a shipped kernel ended, ZeroDivisionError or MemoryError."""
+    kind, arguments, *_ = pickle.loads(pickled)
+    raise kind(*(arguments or ()))
