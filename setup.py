@@ -7,20 +7,16 @@ from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
 
-COMPILED = [path.name for path in Path("kernels").glob("compiled_*")]
-
-
 class Package(Distribution):
     """A distribution that is bound to a platform if kernels are compiled."""
 
     def has_ext_modules(self):
         """Whether the wheel is tagged for this Python and platform."""
-        return bool(COMPILED)
+        return any(Path("kernels").glob("compiled_*"))
 
 
 setup(
     packages=[*find_packages(include=["fastpriv", "fastpriv.*"]), "fastpriv.kernels"],
     package_dir={"fastpriv.kernels": "kernels"},
-    package_data={"fastpriv.kernels": COMPILED},
     distclass=Package,
 )

@@ -38,6 +38,7 @@ RUNTIME = r"""
 #include <Python.h>
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -110,6 +111,46 @@ int numba_xxgemm(char kind, char transa, char transb, Py_ssize_t m, Py_ssize_t n
     product(&transa, &transb, sizes, sizes + 1, sizes + 2, alpha, a, sizes + 3, b, sizes + 4, beta,
             c, sizes + 5);
     return 0;
+}
+
+int numba_xxgemv(char kind, char trans, Py_ssize_t m, Py_ssize_t n, void *alpha, void *a,
+                 Py_ssize_t lda, void *x, void *beta, void *y)
+{
+    Py_ssize_t rows = trans == 'n' || trans == 'N' ? m : n, columns = m + n - rows;
+    return numba_xxgemm(kind, trans, 'n', rows, 1, columns, alpha, a, lda, x, columns, beta, y, rows);
+}
+
+int numba_xxdot(char kind, char conjugate, Py_ssize_t n, void *x, void *y, void *result)
+{
+    double one = 1.0, zero = 0.0;
+    return numba_xxgemm(kind, 't', 'n', 1, 1, n, &one, x, n, y, n, &zero, result, 1);
+}
+
+double numba_frexp(double x, int *exponent)
+{
+    *exponent = 0;
+    return isfinite(x) && x ? frexp(x, exponent) : x;
+}
+
+double numba_ldexp(double x, int exponent)
+{
+    return ldexp(x, exponent);
+}
+
+/* A contiguous array in another shape; numba raises an error if this returns 0. */
+int numba_attempt_nocopy_reshape(npy_intp dimensions, const npy_intp *sizes,
+                                 const npy_intp *strides, npy_intp new_dimensions,
+                                 const npy_intp *new_sizes, npy_intp *new_strides,
+                                 npy_intp itemsize, int fortran)
+{
+    npy_intp step = itemsize;
+    for (npy_intp i = dimensions - 1; i >= 0; step *= sizes[i], i--)
+        if (sizes[i] > 1 && strides[i] != step)
+            return 0;
+    step = itemsize;
+    for (npy_intp i = new_dimensions - 1; i >= 0; step *= new_sizes[i], i--)
+        new_strides[i] = step;
+    return !fortran;
 }
 
 /* Numba asks for the interpreter's lock around a call of BLAS that fails. */
@@ -443,7 +484,7 @@ def link(kernels, folder, ending, cpu, stamp):
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     options = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-Wl,-s"]
     objects = sorted((folder / ending).glob("*.o"))
-    command = [*compiler, "-O2", "-fPIC", "-shared", *include, source, *objects, "-o", built]
+    command = [*compiler, "-O2", "-DNDEBUG", "-fPIC", "-shared", *include, source, *objects, "-o", built]
     subprocess.run([*map(str, command), *options, "-lm"], check=True)
     return built
 
