@@ -7,6 +7,7 @@ from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
 
+
 class Package(Distribution):
     """A distribution that is bound to a platform if kernels are compiled."""
 

@@ -10,12 +10,14 @@ from .loader import FILES, declared, load
 if TYPE_CHECKING:
     from .balance import *
     from .boxes import *
+    from .cache import writable_folder as writable_folder
     from .capacity import *
     from .climb import *
     from .cliques import *
     from .cone import *
     from .convex import *
     from .correlation import *
+    from .declare import KERNELS as KERNELS
     from .descent import *
     from .hockey_stick import *
     from .information import *
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from .transform import *
     from .type_forms import *
     from .vulnerability import *
-    from .cache import writable_folder as writable_folder
-    from .declare import KERNELS as KERNELS
 
 
 def __getattr__(name: str) -> Any:

@@ -56,11 +56,14 @@ def _shipped():
     for level in LEVELS:
         try:
             found = importlib.import_module(f"{__package__}.{level}")
-        except ImportError:  # it is not there, or the processor lacks its instructions
+        except ModuleNotFoundError:
             continue
-        if found.stamp == STAMP:
+        except Exception:  # the processor lacks its instructions, or it is damaged
+            logger.debug("%s cannot be used", level, exc_info=True)
+            continue
+        if getattr(found, "stamp", None) == STAMP:
             return found
-        logger.info("%s was built from other sources: kernels are compiled", level)
+        logger.info("%s was built from other sources: it is not used", level)
     return None
 
 

@@ -484,7 +484,18 @@ def link(kernels, folder, ending, cpu, stamp):
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     options = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-Wl,-s"]
     objects = sorted((folder / ending).glob("*.o"))
-    command = [*compiler, "-O2", "-DNDEBUG", "-fPIC", "-shared", *include, source, *objects, "-o", built]
+    command = [
+        *compiler,
+        "-O2",
+        "-DNDEBUG",
+        "-fPIC",
+        "-shared",
+        *include,
+        source,
+        *objects,
+        "-o",
+        built,
+    ]
     subprocess.run([*map(str, command), *options, "-lm"], check=True)
     return built
 
@@ -533,7 +544,9 @@ def build_wheel(modules, tree, out):
 def main():
     """Build the wheel and print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the wheel")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the wheel"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that compile")
     given = parser.parse_args()
     baselines = BASELINES.get(platform.machine(), [("baseline", "generic")])

@@ -26,7 +26,8 @@ needs_root = pytest.mark.skipif(not ROOT_USER, reason="only root can become anot
 
 
 def start(code, where, **environment):
-    clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    gone = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "FASTPRIV_QUIET")
+    clean = {k: v for k, v in os.environ.items() if k not in gone}
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code],
         stdout=subprocess.PIPE,
@@ -50,7 +51,7 @@ def site():
     """A copy of the package in a folder that everybody can read, without compiled kernels."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
-    ignore = shutil.ignore_patterns("__pycache__")
+    ignore = shutil.ignore_patterns("__pycache__", "compiled_*")
     package = folder / "site" / "fastpriv"
     shutil.copytree(Path(fastpriv.__file__).parent, package, ignore=ignore)
     shutil.copytree(cache.HERE, package / "kernels", ignore=ignore, dirs_exist_ok=True)
@@ -176,27 +177,77 @@ def test_a_damaged_file_is_replaced(site, keep):
     assert run(CALL, site)[0] == LOADED
 
 
+LINE = "fastpriv: compiling kernels, once per machine"
+
+
 @pytest.mark.slow
 def test_compiling_is_logged_once_and_numba_keeps_quiet(site):
     log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
     again = "kernels.any_below(np.zeros(1), np.ones(1), 1.0)\n"
     _, errors = run(log + CALL + again, site)
-    assert errors.splitlines() == ["INFO:fastpriv:compiling kernels, once per machine ..."]
+    assert errors.splitlines() == ["INFO:fastpriv:compiling kernels, once per machine", LINE]
     asked = "import logging\nlogging.getLogger('numba').setLevel(logging.INFO)\n"
-    code = asked + "import fastpriv.kernels\nprint(logging.getLogger('numba').level)"
+    code = asked + "from fastpriv.kernels import entropy\nprint(logging.getLogger('numba').level)"
     assert run(code, site)[0] == ["20"]
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_one_line_while_kernels_are_compiled(site):
-    pty = pytest.importorskip("pty", reason="needs terminals of POSIX", exc_type=ImportError)
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_CACHE_DIR": ""}
-    command = [sys.executable, "-c", CALL]
-    subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=theirs, env=environment, cwd=os.path.sep, check=True
-    )
-    os.close(theirs)
-    shown = os.read(ours, 1000)
-    os.close(ours)
-    assert shown.splitlines() == [b"fastpriv: compiling kernels, once per machine ..."]
+def test_a_line_shows_that_kernels_are_compiled_unless_it_is_unwanted(site, tmp_path):
+    elsewhere = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(CALL, site, FASTPRIV_QUIET="1", **elsewhere) == (COMPILED, "")
+    assert run(CALL, site)[1] == LINE + "\n"
+    assert run(CALL, site) == (LOADED, "")
+
+
+@pytest.mark.slow
+def test_a_chosen_folder_becomes_complete_where_kernels_are_compiled_already(site, tmp_path):
+    assert run(CALL, site)[0] == COMPILED
+    assert run(CALL, site, NUMBA_CACHE_DIR=str(tmp_path))[0] == LOADED
+    (path,) = compiled(tmp_path)
+    assert path.read_bytes() == compiled(site)[0].read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners and modes of POSIX")
+@pytest.mark.parametrize("writable", [0o777, 0o775, "owner"])
+def test_a_folder_that_others_can_write_is_not_read(site, tmp_path, writable):
+    chosen = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(CALL, site, **chosen)[0] == COMPILED
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert run(CALL, site, **chosen)[0] == LOADED
+    if writable == "owner":
+        if not ROOT_USER:
+            pytest.skip("only root can give a folder away")
+        os.chown(folder, 65534, 65534)
+    else:
+        folder.chmod(writable)
+    out, errors = run(CALL, site, **chosen)
+    assert out == COMPILED
+    assert "for this process only" in errors
+
+
+#: A module in the place of one of a compiled wheel.
+FAKE = """
+from .loader import STAMP as stamp
+def markov_best_path(*arguments):
+    return "shipped"
+"""
+SHOW = """
+import sys, numpy as np
+from fastpriv import kernels
+print(kernels.markov_best_path(np.zeros(2), np.full((2, 2), -1.0), 3), "numba" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_shipped_code_is_preferred_where_it_fits(site):
+    folder = site / "fastpriv" / "kernels"
+    (folder / "compiled_v3.py").write_text("raise ImportError('the processor is no x86-64-v3')")
+    (folder / "compiled_v2.py").write_text(FAKE)
+    assert run(SHOW, site)[0] == ["shipped", "False"]
+    assert run(SHOW, site, FASTPRIV_NATIVE="1")[0] == ["-2.0", "True"]
+    (folder / "compiled_v2.py").write_text("stamp = 'of other sources'")
+    assert run(SHOW, site)[0] == ["-2.0", "True"]
+    (folder / "compiled_v2.py").write_text("raise OSError('damaged')")
+    assert run(SHOW, site)[0] == ["-2.0", "True"]

@@ -1,6 +1,7 @@
 """Rules that keep the cache honest and two threads from aborting the process."""
 
 import ast
+import importlib
 import pickle
 import re
 from pathlib import Path
@@ -9,13 +10,13 @@ import numpy as np
 import pytest
 
 import fastpriv.kernels as kernels
-from fastpriv.kernels import cache, declare, dispatchers
+from fastpriv.kernels import declare, dispatchers, loader
 
 FOLDER = Path(kernels.__file__).parent
 FILES = sorted(
     path
     for path in FOLDER.glob("*.py")
-    if path.stem not in ("__init__", "cache", "declare", "dispatchers")
+    if path.stem not in ("__init__", "cache", "declare", "dispatchers", "loader")
 )
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -44,30 +45,39 @@ def test_every_function_is_a_kernel_or_a_helper(path):
 
 
 def test_every_kernel_stands_in_the_package():
+    declared = {name for path in FILES for name in vars(_module(path)) if name in declare.KERNELS}
+    assert set(kernels.KERNELS) == declared == set(loader.FILES)
     for name, kernel in kernels.KERNELS.items():
-        assert getattr(kernels, name) is kernel
+        assert getattr(kernels, name) is kernel or loader.SHIPPED
+        assert declare.KERNELS[name] is kernel
+    assert set(loader.FILES) <= set(dir(kernels))
+    with pytest.raises(AttributeError, match="has no attribute 'entrpy'"):
+        kernels.entrpy  # noqa: B018
 
 
-def test_the_stamp_covers_every_file(tmp_path, monkeypatch):
-    for path in FOLDER.glob("*.py"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(cache, "HERE", tmp_path)
-    assert cache._stamp() == cache.STAMP  # contents count, dates and places do not
-    stamps = {cache.STAMP}
-    for path in tmp_path.glob("*.py"):
-        source = path.read_bytes()
-        path.write_bytes(source + b"\n")
-        stamps.add(cache._stamp())
-        path.write_bytes(source)
-    assert len(stamps) == 1 + len(list(tmp_path.glob("*.py")))
+def _module(path):
+    return importlib.import_module(f"fastpriv.kernels.{path.stem}")
+
+
+def test_types_see_every_file_that_declares_kernels():
+    listed = re.findall(r"^    from \.(\w+) import \*$", (FOLDER / "__init__.py").read_text(), re.M)
+    assert listed == sorted(set(loader.FILES.values()))
+
+
+def test_the_stamp_covers_every_file():
+    assert set(loader.SOURCES) == {path.name for path in FOLDER.glob("*.py")}
+    stamps = {loader.STAMP}
+    for name, source in loader.SOURCES.items():
+        stamps.add(loader.stamp_of({**loader.SOURCES, name: source + b"\n"}))
+    assert len(stamps) == 1 + len(loader.SOURCES)
 
 
 def test_annotations_are_the_types_of_a_kernel():
-    types = kernels.entropy_range.declared
+    types = kernels.KERNELS["entropy_range"].declared
     assert [list(map(str, each)) for each in types] == [["array(float64, 1d, C)", "int64", "int64"]]
-    codes = [str(each[0].dtype) for each in kernels.look_up.declared]
+    codes = [str(each[0].dtype) for each in kernels.KERNELS["look_up"].declared]
     assert codes == ["uint8", "uint16", "uint32", "uint64"]
-    assert all(each[0] == each[-1] for each in kernels.look_up.declared)
+    assert all(each[0] == each[-1] for each in kernels.KERNELS["look_up"].declared)
     with pytest.raises(TypeError, match="argument x of kernel untyped needs a declared type"):
 
         @declare.kernel()
