@@ -52,6 +52,9 @@ def folders() -> list[Path]:
     return [*chosen, HERE / "__pycache__", *_user_folders()]
 
 
+_refused: set[Path] = set()
+
+
 def _is_safe(folder: Path) -> bool:
     """Whether nobody else can write to a folder, apart from those who can change the package."""
     if not hasattr(os, "getuid"):  # Windows: folders of a user are the user's
@@ -60,7 +63,8 @@ def _is_safe(folder: Path) -> bool:
     groups = stat.S_IWGRP if found.st_gid == package.st_gid else 0  # who may change the sources
     writers = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~(package.st_mode & groups)
     safe = not writers and found.st_uid in (0, os.getuid(), package.st_uid)
-    if not safe:
+    if not safe and folder not in _refused:
+        _refused.add(folder)
         logger.warning("%s is not used: others can write to it", folder)
     return safe
 
