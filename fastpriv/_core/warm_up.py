@@ -57,18 +57,17 @@ def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
 
 def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
     """Compile all kernels that numba has, or load them."""
-    from fastpriv.kernels import KERNELS
-    from fastpriv.kernels.cache import announce, writable_folder
+    from fastpriv.kernels import KERNELS, cache
 
     kernels = {name: it for name, it in KERNELS.items() if hasattr(it, "declared")}
     tasks = [(name, k) for name, kernel in kernels.items() for k in range(len(kernel.declared))]
     compiled = 0
     with progress_bar(len(tasks), "kernel", progress) as bar:
-        if jobs > 1 and writable_folder() is not None:
+        if jobs > 1 and cache.writable_folder() is not None:
             with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_be_quiet) as pool:
                 for new in pool.map(_compile, tasks):
                     if new:
-                        announce()
+                        cache.announce()
                     compiled += new
                     bar.update(1)
             sum(map(_compile, tasks))  # this process loads what the others have compiled
@@ -86,10 +85,10 @@ def _be_quiet() -> None:
 
 def _compile(task: tuple[str, int]) -> int:
     """Compile or load a kernel for one of its declared types; return 1 if it was compiled."""
-    from fastpriv.kernels import loader
+    from fastpriv import kernels
 
     name, which = task
-    kernel = loader.declared(name)
+    kernel = getattr(kernels, name)
     before = sum(kernel.stats.cache_misses.values())
     kernel.compile(kernel.declared[which])
     return int(sum(kernel.stats.cache_misses.values()) - before)
