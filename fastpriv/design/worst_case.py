@@ -130,7 +130,7 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     return np.asarray(p / math.fsum(p))
 
 

@@ -88,7 +88,7 @@ def _necessary(prior: Distribution) -> float:
     sizes = prior.space.sizes
     if prior.space.size > _MAX_DENSE or min(sizes) < 2:
         return 0.0
-    cube = prior._dense("the threshold", _MAX_DENSE)._vector().reshape(sizes)
+    cube = prior.as_dense("the threshold", _MAX_DENSE).probabilities().reshape(sizes)
     sums = sum(cube.sum(axis=i, keepdims=True) for i in range(len(sizes)))
     needed = float((sums / cube).max()) / len(sizes) - float(np.mean(sizes)) + 1.0
     error = 64 * len(sizes) * max(sizes) * ULP
