@@ -47,6 +47,7 @@ class Space:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...]) -> Space:
+        """Make a space of sizes that were checked."""
         self = cls.__new__(cls)
         self.sizes = sizes
         return self

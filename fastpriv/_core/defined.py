@@ -42,7 +42,7 @@ Self = TypeVar("Self", bound="Defined")
 class Defined:
     """Something immutable that a few numbers and arrays define.
 
-    A class says what defines it by ``definition`` and is made from that again by ``from_definition``.
+    A class states what defines it by ``definition``; ``from_definition`` makes it from that again.
     Two objects of one class are equal where their definitions are, float for float, and hash
     alike. JSON holds the definition, ``{"fastpriv": "prior", "version": 1, "kind": "Dense", ...}``,
     with arrays as nested lists, so that floats come back as they were.

@@ -154,8 +154,8 @@ def _arguments(
     if apart.max() > check.SUM_TOLERANCE:
         x = int(apart.argmax())
         raise InvalidInput(
-            f"prior and joint disagree: database {x} has probability {law.probabilities()[x]:g} under "
-            f"the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
+            f"prior and joint disagree: database {x} has probability "
+            f"{law.probabilities()[x]:g} under the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
         )
     return mechanism, law
 

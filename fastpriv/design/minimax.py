@@ -226,5 +226,5 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
     if isinstance(priors, Box):
         return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors.upper, -priors.lower)
     if isinstance(priors, PolytopePriors):
-        return priors.polytope.A, priors.distinct.b
+        return priors.inequalities.A, priors.inequalities.b
     raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")

@@ -291,18 +291,18 @@ class PolytopePriors(ConvexPriors):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
         from fastpriv._matrices.polytope import Polytope
 
-        self.polytope, self.size = Polytope(A, b), A.shape[1]
-        if self.polytope.empty:
+        self.inequalities, self.size = Polytope(A, b), A.shape[1]
+        if self.inequalities.empty:
             raise Infeasible("no law p satisfies A p <= b")
 
     def possible(self) -> np.ndarray:
-        return self.polytope.possible()
+        return self.inequalities.possible()
 
     def lowest(self, column: Floats) -> Least:
-        return self.polytope.least(column)
+        return self.inequalities.least(column)
 
     def __repr__(self) -> str:
-        return f"PriorSet.polytope({len(self.polytope.b)} inequalities, {self.size} databases)"
+        return f"PriorSet.polytope({len(self.inequalities.b)} inequalities, {self.size} databases)"
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:

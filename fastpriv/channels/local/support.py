@@ -47,8 +47,8 @@ class SupportChannel(AbstractChannel):
 
     A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2
     of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
-    place of e^epsilon. It defines ``draw_messages``, ``members`` and ``tally``; and ``masses`` where
-    its reports are equally likely under b and can be listed.
+    place of e^epsilon. It defines ``draw_messages``, ``members`` and ``tally``, and ``masses``
+    where its reports are equally likely under b and can be listed.
 
     Examples
     --------
