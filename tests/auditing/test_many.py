@@ -134,7 +134,7 @@ def test_bad_lists_are_refused():
         fp.audit_many([])
     with pytest.raises(fp.InvalidInput, match="must be a non-empty array"):
         fp.audit_many(stack[0])
-    with pytest.raises(fp.InvalidInput, match="for one mechanism use audit"):
+    with pytest.raises(fp.InvalidInput, match="For one mechanism call audit"):
         fp.audit_many(fp.HammingChannel(2, 2, 1.0))
     with pytest.raises(fp.InvalidInput, match=r"must have shape \(3,\) or \(6, 3\)"):
         fp.audit_many(stack, priors[:5])
