@@ -21,12 +21,10 @@ def divergence_terms(w: Floats, q: Floats, diff: Floats | None = None) -> Floats
     from fastpriv import kernels
 
     apart = w - q if diff is None else diff
-    shaped = np.broadcast_arrays(w, q, apart)
-    terms = np.empty(shaped[0].shape)
     # Kernels are compiled for memory that may be written to, so that these are copies.
-    kernels.divergence_terms(
-        *(np.array(a, order="C").reshape(-1) for a in shaped), terms.reshape(-1)
-    )
+    w, q, apart = (np.array(a, order="C") for a in np.broadcast_arrays(w, q, apart))
+    terms = np.empty(w.shape)
+    kernels.divergence_terms(w.reshape(-1), q.reshape(-1), apart.reshape(-1), terms.reshape(-1))
     return terms
 
 
