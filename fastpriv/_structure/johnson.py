@@ -1,4 +1,4 @@
-"""Maximal correlation and contraction of bits across a channel that no permutation of the rows changes.
+"""Maximal correlation and contraction of bits where no permutation of the records matters.
 
 The functions of n bits split into parts that permutations do not mix. Part k = 0 .. n/2 has one
 copy for every number of ones k .. n - k. The copies are all spanned alike, by
