@@ -155,7 +155,8 @@ def _arguments(
         x = int(apart.argmax())
         raise InvalidInput(
             f"prior and joint disagree: database {x} has probability "
-            f"{law.probabilities()[x]:g} under the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
+            f"{law.probabilities()[x]:g} under the prior, but joint[:, {x}] adds up to "
+            f"{marginal[x]:g}; give one of them only"
         )
     return mechanism, law
 
