@@ -78,8 +78,8 @@ def sum_up(parts: Iterable[float]) -> float:
     try:
         total = math.fsum(terms)
     except OverflowError:  # of the sum, or on the way to it
-        exact = sum(map(Fraction, terms))
-        if abs(exact) > _LARGEST:
+        exact = sum(map(Fraction, terms), Fraction())
+        if abs(exact) > Fraction(_LARGEST):
             return math.inf if exact > 0 else -_LARGEST
         total = float(exact)
     if not math.isfinite(total):
