@@ -49,7 +49,7 @@ def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
     ratios, to the root of a capacity and to that of a contraction. The ``room``, in units of
     epsilon, is for measures that round the level of the matrix up.
     """
-    return max(0.0, epsilon - (2.0 * math.sqrt(m) * (n + 4) + room * epsilon) * ULP)
+    return max(0.0, epsilon - 2.0 * math.sqrt(m) * (n + 4) * ULP - room * ULP * epsilon)
 
 
 class RowKernel:
