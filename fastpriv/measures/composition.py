@@ -17,7 +17,7 @@ from fastpriv._matrices.levels import inwards, matrix_level, raised_beside
 from fastpriv._matrices.pairs import joint_laws
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity

@@ -140,5 +140,5 @@ def test_bad_lists_are_refused():
         fp.audit_many(stack, priors[:5])
     with pytest.raises(fp.InvalidInput, match="one for each of 6; got 5"):
         fp.audit_many(list(stack), list(priors[:5]))
-    with pytest.raises(fp.InvalidInput, match="priors must be laws"):
+    with pytest.raises(fp.InvalidInput, match="priors must be distributions"):
         fp.audit_many(list(stack), 3)
