@@ -1,16 +1,17 @@
-"""``fastpriv audit``: every privacy level of a mechanism."""
+"""``fastpriv audit``, ``compare`` and ``capacity``: the levels of one mechanism or two."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._text.encoding import to_json
-from fastpriv._text.numbers import shown
+from fastpriv._text.numbers import quantity, shown
 from fastpriv._text.table import table
-from fastpriv.cli import arrays, files
-from fastpriv.cli.mechanisms import add_mechanism, add_prior, load
+from fastpriv.cli import files
+from fastpriv.cli.mechanisms import add_mechanism, add_prior, has_sizes, load
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
 from fastpriv.errors import InvalidInput
 from fastpriv.notions.registry import NOTIONS
@@ -18,13 +19,14 @@ from fastpriv.notions.registry import NOTIONS
 if TYPE_CHECKING:
     from fastpriv.auditing.report import Audit
     from fastpriv.channels import AbstractChannel
+    from fastpriv.results import Bracket
 
 #: What the built-in example shows of the prior, and of its two mechanisms.
 _FACTS = ("epsilon-x", "epsilon-hat", "epsilon-tilde", "entropy")
 _LEVELS = ("dp", "identifiability", "mutual-information", "distortion")
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add_audit(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit",
@@ -41,7 +43,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         ),
     )
     add_mechanism(parser, "mechanism", nargs="?")
-    add_audit(parser)
+    add_options(parser)
     add_file(parser, "--html", metavar="PAGE", help="also write a page to read and to print")
     parser.add_argument("--epsilon", type=float, help="level of the built-in example (2)")
     add_force(parser)
@@ -49,7 +51,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def add_audit(parser: Any) -> None:
+def add_options(parser: Any) -> None:
     """Declare what audits of one mechanism and of two take."""
     add_prior(parser)
     add_file(
@@ -77,7 +79,7 @@ def audited(
     import fastpriv as fp
 
     channel, prior = load(mechanism, given.prior, sizes)
-    joint = None if given.joint is None else arrays.read(given.joint, "the joint law")
+    joint = None if given.joint is None else files.read(given.joint, "the joint law")
     chosen = None if given.notions is None else given.notions.split(",")
     limit = given.time_limit
     return channel, fp.audit(
@@ -85,7 +87,7 @@ def audited(
     )
 
 
-def run(given: argparse.Namespace) -> str:
+def run_audit(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     if given.mechanism is None:
         return _example(given)
@@ -144,3 +146,116 @@ def _example(given: argparse.Namespace) -> str:
             table(rows),
         ]
     )
+
+
+def add_compare(commands: Any) -> argparse.ArgumentParser:
+    """Declare the subcommand and its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "compare",
+        help="two mechanisms side by side",
+        description="Print the levels of two mechanisms on the same databases, and which of the\n"
+        "two is better at each. Bounds that overlap decide nothing.",
+        epilog=examples(
+            "fastpriv compare hamming:n=2,m=2,epsilon=1 channel.csv --sizes 2,2",
+            "fastpriv compare hamming:n=2,m=2,epsilon=1 posterior:epsilon=1 "
+            "--prior iid:p=0.6,0.4,n=2 --json",
+        ),
+    )
+    add_mechanism(parser, "first")
+    add_mechanism(parser, "second")
+    add_options(parser)
+    add_json(parser)
+    return parser
+
+
+def run_compare(given: argparse.Namespace) -> str:
+    """Return what the subcommand prints."""
+    names = given.first, given.second
+    if given.sizes is not None and not any(map(has_sizes, names)):
+        raise InvalidInput("--sizes is for files; named mechanisms have rows of their own")
+    (_, first), (_, second) = (
+        audited(given, name, given.sizes if has_sizes(name) else None) for name in names
+    )
+    from fastpriv.auditing.compare import side_by_side
+
+    comparison = side_by_side(replace(first, name=given.first), replace(second, name=given.second))
+    return to_json(comparison) if given.json else repr(comparison)
+
+
+def add_capacity(commands: Any) -> argparse.ArgumentParser:
+    """Declare the subcommand and its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "capacity",
+        help="the most an output can tell, over all priors",
+        description="Print the capacity of a mechanism in nats: the most mutual information that\n"
+        "its output has with the database, or with an individual, over all priors. What is\n"
+        "printed is proved: one number, or a lower and an upper bound.",
+        epilog=examples(
+            "fastpriv capacity hamming:n=3,m=2,epsilon=1 --individual",
+            "fastpriv capacity channel.csv --sizes 2,2 --group 2",
+            "fastpriv capacity geometric-count:n=3,epsilon=1 --constrained 0.5 --json",
+        ),
+    )
+    add_mechanism(parser, "mechanism")
+    add_prior(parser)
+    about = parser.add_mutually_exclusive_group()
+    about.add_argument("--individual", action="store_true", help="about one row, the worst one")
+    about.add_argument("--group", type=int, metavar="K", help="about the worst K rows together")
+    about.add_argument(
+        "--constrained",
+        type=float,
+        metavar="B",
+        help="about one row, to those who lack at least B nats about the database",
+    )
+    parser.add_argument("--gap", type=float, help="width to reach, in nats")
+    parser.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="then print the bounds as they stand"
+    )
+    add_json(parser)
+    return parser
+
+
+def run_capacity(given: argparse.Namespace) -> str:
+    """Return what the subcommand prints."""
+    import fastpriv as fp
+
+    if given.prior is not None and not given.mechanism.startswith("posterior:"):
+        raise fp.InvalidInput("capacities are over all priors; --prior is for posterior:epsilon=X")
+    channel, _ = load(given.mechanism, given.prior, given.sizes)
+    limits = {
+        name: value
+        for name, value in (("gap", given.gap), ("time_limit", given.time_limit))
+        if value is not None
+    }
+    capacity: Bracket
+    if given.individual:
+        slug, about = "individual-capacity", ""
+        capacity = fp.individual_capacity(channel, **limits)
+    elif given.group is not None:
+        slug, about = "group-capacity", f" of {given.group}"
+        capacity = fp.group_capacity(channel, given.group, **limits)
+    elif given.constrained is not None:
+        slug, about = "constrained-capacity", f" of at least {given.constrained:g} nats"
+        capacity = fp.constrained_capacity(channel, given.constrained, **limits)
+    else:
+        if given.time_limit is not None:
+            raise fp.InvalidInput(
+                "--time-limit is for --individual, --group and --constrained; the capacity of the "
+                "whole channel takes --gap"
+            )
+        slug, about, capacity = "channel-capacity", "", fp.channel_capacity(channel, **limits)
+    title = NOTIONS[slug].title + about
+    adversary = getattr(capacity, "adversary", None)
+    if given.json:
+        return to_json(
+            {
+                "mechanism": repr(channel),
+                "notion": slug,
+                "title": title,
+                "unit": "nats",
+                "value": capacity,
+                "adversary": adversary,
+            }
+        )
+    lines = [f"{title}: {quantity(shown(capacity), 'nats')}"]
+    return "\n".join(lines + ([repr(adversary)] if adversary else []))

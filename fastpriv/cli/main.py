@@ -14,32 +14,22 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from fastpriv import __version__
-from fastpriv.cli import (
-    audit,
-    capacity,
-    compare,
-    completion,
-    estimate,
-    ledger,
-    release,
-    solve,
-    tradeoff,
-    warm_up,
-)
+from fastpriv.cli import audit, estimate, ledger, release, setup, solve, tradeoff
 from fastpriv.cli.parser import Parser, examples
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, SolverFailure, TooLarge
 
+#: Every command: the function that declares it, and the one that returns what it prints.
 _COMMANDS = (
-    audit,
-    compare,
-    capacity,
-    solve,
-    tradeoff,
-    release,
-    estimate,
-    ledger,
-    warm_up,
-    completion,
+    (audit.add_audit, audit.run_audit),
+    (audit.add_compare, audit.run_compare),
+    (audit.add_capacity, audit.run_capacity),
+    (solve.add, solve.run),
+    (tradeoff.add, tradeoff.run),
+    (release.add, release.run),
+    (estimate.add, estimate.run),
+    (ledger.add, ledger.run),
+    (setup.add_warm_up, setup.run_warm_up),
+    (setup.add_completion, setup.run_completion),
 )
 
 #: Exit codes by the first kind of error that fits; anything else is a defect of ours.
@@ -93,8 +83,8 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"fastpriv {__version__}")
     parser.set_defaults(parser=parser)  # for the command that prints completions of all of them
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in _COMMANDS:
-        command.add(commands).set_defaults(run=command.run)
+    for add, run in _COMMANDS:
+        add(commands).set_defaults(run=run)
     return parser
 
 

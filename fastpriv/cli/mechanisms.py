@@ -1,20 +1,138 @@
-"""Mechanisms as commands take them: a file with the channel matrix, or a name with parameters."""
+"""Mechanisms and priors as commands take them: a file, or a name with parameters."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.cli import arrays, local, priors, specs
+from fastpriv.cli import files, specs
 from fastpriv.cli.parser import add_file
-from fastpriv.errors import InvalidInput, described
+from fastpriv.errors import InvalidInput, described, short
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Ints as Array
     from fastpriv.channels import AbstractChannel
-    from fastpriv.cli.specs import Ints
+    from fastpriv.cli.specs import Floats, Ints, Makers
     from fastpriv.priors import Distribution
     from fastpriv.spaces import Space
+
+
+def uniform(n: int, m: Ints) -> Distribution:
+    """All databases are equally likely: n rows of m values each (or m=2,3,... one for each)."""
+    from fastpriv.priors import Uniform
+
+    return Uniform(n, m if len(m) > 1 else m[0])
+
+
+def iid(p: Floats, n: int) -> Distribution:
+    """Rows are independent, each with law p."""
+    from fastpriv.priors import Product
+
+    return Product.iid(p, n)
+
+
+def beta_binomial(a: float, b: float, n: int) -> Distribution:
+    """Rows are bits, independent given a common chance of 1 that is Beta(a, b)."""
+    from fastpriv.priors import Exchangeable
+
+    return Exchangeable.beta_binomial(n, a, b)
+
+
+def markov(initial: Floats, transition: Floats, n: int) -> Distribution:
+    """Rows form a chain; transition lists P(next | this), one this after the other."""
+    from fastpriv.priors import Markov
+
+    m = len(initial)
+    if len(transition) != m * m:
+        raise InvalidInput(
+            f"markov with {m} values needs {m * m} transition chances, got {len(transition)}"
+        )
+    return Markov(initial, [transition[i : i + m] for i in range(0, m * m, m)], n)
+
+
+PRIORS: Makers = {
+    "uniform": uniform,
+    "iid": iid,
+    "beta-binomial": beta_binomial,
+    "markov": markov,
+}
+
+_PRIOR_FILES = """\
+  FILE.csv or FILE.npy
+      One line (or one column): the probability of every database, the last row changing fastest.
+      Several lines: the law of each row, which are independent."""
+
+
+def prior_on(text: str, space: Space | None) -> Distribution:
+    """Return the prior; what it leaves open is taken from the mechanism's space, where known."""
+    if files.is_file(text):
+        return _prior_from_file(text, space)
+    known = {} if space is None else {"n": space.n, "m": list(space.sizes)}
+    prior: Distribution = specs.make(text, PRIORS, "prior", known)
+    return prior
+
+
+def _prior_from_file(path: str, space: Space | None) -> Distribution:
+    table = files.read(path, "the prior")
+    from fastpriv.priors import Dense, Product
+
+    if 1 not in table.shape:
+        with files.named_errors(path):
+            return Product(list(table))
+    law = table.reshape(-1)
+    if space is not None and space.size != len(law):
+        hint = ""
+        if space.n > 1 and space.m == len(law):
+            words = ",".join(map(repr, law.tolist()))
+            hint = f"; for independent rows of this law write iid:p={words}"
+        raise InvalidInput(
+            f"the prior {path} has {len(law)} probabilities, but there are {short(space.size)} "
+            f"databases{hint}"
+        )
+    with files.named_errors(path):
+        return Dense(law, None if space is None else space.sizes)
+
+
+def subset(k: int, epsilon: float, size: int = 0) -> AbstractChannel:
+    """Subset selection: the report is a set of size (0: the best) of k values."""
+    from fastpriv.channels import SubsetChannel
+
+    return SubsetChannel(k, epsilon, size or None)
+
+
+def unary(k: int, epsilon: float) -> AbstractChannel:
+    """Optimised unary encoding: the report is k bits, the true one 1 with chance 1/2."""
+    from fastpriv.channels import UnaryChannel
+
+    return UnaryChannel(k, epsilon)
+
+
+def symmetric_unary(k: int, epsilon: float) -> AbstractChannel:
+    """Symmetric unary encoding, as in RAPPOR: all of k bits are flipped with one chance."""
+    from fastpriv.channels import UnaryChannel
+
+    return UnaryChannel(k, epsilon, "symmetric")
+
+
+def hashing(k: int, epsilon: float, g: int = 0) -> AbstractChannel:
+    """Local hashing: a random hash function to g (a prime; 0: the best) values, noisy."""
+    from fastpriv.channels import HashingChannel
+
+    return HashingChannel(k, epsilon, g or None)
+
+
+def hadamard(k: int, epsilon: float, blocks: int = 0) -> AbstractChannel:
+    """Hadamard response on blocks (a power of two; 0: the best) of the k values."""
+    from fastpriv.channels import HadamardChannel
+
+    return HadamardChannel(k, epsilon, blocks or None)
+
+
+def projective(k: int, epsilon: float, q: int = 0) -> AbstractChannel:
+    """Projective geometry response over the field of q (a prime; 0: the best) elements."""
+    from fastpriv.channels import ProjectiveChannel
+
+    return ProjectiveChannel(k, epsilon, q or None)
 
 
 def hamming(epsilon: float, n: int = 1, m: Ints = (2,)) -> AbstractChannel:
@@ -78,26 +196,26 @@ def geometric_count(epsilon: float, n: int) -> AbstractChannel:
 
 def count(kernel: str) -> AbstractChannel:
     """The number of set bits: line c of the kernel is the law of the output when c are set."""
-    laws = arrays.read(kernel, "the kernel")
+    laws = files.read(kernel, "the kernel")
     from fastpriv.channels import QueryChannel
 
-    with arrays.told(kernel):
+    with files.named_errors(kernel):
         return QueryChannel.count(len(laws) - 1, laws)
 
 
 def rows(kernel: str, n: int = 1) -> AbstractChannel:
     """The same channel matrix on each of n rows (1) by itself."""
-    law = arrays.read(kernel, "the kernel")
+    law = files.read(kernel, "the kernel")
     from fastpriv._core import validation as check
     from fastpriv.channels import ProductChannel
 
     number = check.integer(n, "n", 1)
     check.fits(number, "a database", "use fewer rows")
-    with arrays.told(kernel):
+    with files.named_errors(kernel):
         return ProductChannel([law] * number)
 
 
-MAKERS: specs.Makers = {
+MECHANISMS: Makers = {
     "hamming": hamming,
     "randomised-response": hamming,
     "posterior": posterior,
@@ -106,7 +224,12 @@ MAKERS: specs.Makers = {
     "geometric-count": geometric_count,
     "count": count,
     "rows": rows,
-    **local.MAKERS,
+    "subset": subset,
+    "unary": unary,
+    "symmetric-unary": symmetric_unary,
+    "hashing": hashing,
+    "hadamard": hadamard,
+    "projective": projective,
 }
 
 
@@ -115,36 +238,36 @@ def load(
 ) -> tuple[AbstractChannel, Distribution | None]:
     """Return the mechanism, and the prior if one is given."""
     space = _space(sizes)
-    if arrays.is_file(mechanism):
+    if files.is_file(mechanism):
         return _from_file(mechanism, prior, space)
     if prior is not None and has_sizes(mechanism):
         law = load_prior(prior, sizes)
-        return specs.make(mechanism, MAKERS, "mechanism", {"_prior": law}), law
+        return specs.make(mechanism, MECHANISMS, "mechanism", {"_prior": law}), law
     if sizes is not None:
         raise InvalidInput(f"--sizes is for files; {mechanism} has rows of its own")
-    channel: AbstractChannel = specs.make(mechanism, MAKERS, "mechanism", {})
-    return channel, None if prior is None else priors.load(prior, channel.space)
+    channel: AbstractChannel = specs.make(mechanism, MECHANISMS, "mechanism", {})
+    return channel, None if prior is None else prior_on(prior, channel.space)
 
 
 def has_sizes(mechanism: str) -> bool:
     """Whether ``--sizes`` applies to a mechanism: to a matrix, or to one made from a prior."""
-    return arrays.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
+    return files.is_file(mechanism) or mechanism.partition(":")[0] == "posterior"
 
 
 def _from_file(
     path: str, prior: str | None, space: Space | None
 ) -> tuple[AbstractChannel, Distribution | None]:
-    matrix = arrays.read(path, "the channel")
+    matrix = files.read(path, "the channel")
     from fastpriv.channels import Channel  # compiled code, which errors about files need not load
 
-    law = None if prior is None else priors.load(prior, space or _space([len(matrix)]))
-    with arrays.told(path):
+    law = None if prior is None else prior_on(prior, space or _space([len(matrix)]))
+    with files.named_errors(path):
         return Channel(matrix, space or (None if law is None else law.space)), law
 
 
 def load_prior(prior: str, sizes: list[int] | None) -> Distribution:
     """Return a prior that is given without a mechanism."""
-    law = priors.load(prior, _space(sizes))
+    law = prior_on(prior, _space(sizes))
     if sizes is not None and law.space != _space(sizes):
         words = ",".join(map(str, sizes))
         raise InvalidInput(f"--sizes {words} does not fit the prior {prior}, on {law.space!r}")
@@ -219,12 +342,12 @@ class _List(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         print(
-            f"mechanisms:\n{_FILES}\n{specs.listed(MAKERS)}\n\n"
-            f"priors:\n{priors.FILES}\n{specs.listed(priors.MAKERS)}"
+            f"mechanisms:\n{_MATRIX_FILES}\n{specs.listed(MECHANISMS)}\n\n"
+            f"priors:\n{_PRIOR_FILES}\n{specs.listed(PRIORS)}"
         )
         parser.exit()
 
 
-_FILES = """\
+_MATRIX_FILES = """\
   FILE.csv or FILE.npy
       The matrix p(y|x): a line for each database x, the last row of x changing fastest."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.outline import outline
+from fastpriv._drawing.results import outline
 from fastpriv._text.numbers import up
 from fastpriv._text.table import table
 from fastpriv.errors import InvalidInput, described, short

@@ -5,9 +5,8 @@ import pytest
 
 import fastpriv as fp
 from command_line import done, prepare, refused
-from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import files as _files
 from fastpriv.cli import mechanisms as _mechanisms
-from fastpriv.cli import priors as _priors
 from fastpriv.cli import specs as _specs
 from fastpriv.cli.main import main
 
@@ -98,19 +97,19 @@ def test_priors_in_files(work):
     assert channel.space == prior.space == fp.Space([2, 2])
     np.testing.assert_allclose(prior.pmf(), [0.18, 0.42, 0.12, 0.28])
     np.save("prior.npy", np.array([0.25, 0.75], dtype=np.float32))
-    assert _priors.load("prior.npy", None).pmf().tolist() == [0.25, 0.75]
+    assert _mechanisms.prior_on("prior.npy", None).pmf().tolist() == [0.25, 0.75]
 
 
 def test_files_are_read_back_exactly(work):
     matrix = np.random.default_rng(0).dirichlet(np.ones(5), 3)
-    for suffix in _arrays.SUFFIXES:
-        (work / f"w{suffix}").write_bytes(_arrays.written(matrix, suffix))
-        np.testing.assert_array_equal(_arrays.read(f"w{suffix}", "the channel"), matrix)
+    for suffix in _files.SUFFIXES:
+        (work / f"w{suffix}").write_bytes(_files.encoded(matrix, suffix))
+        np.testing.assert_array_equal(_files.read(f"w{suffix}", "the channel"), matrix)
 
 
 def test_spreadsheets_are_read(work):
     (work / "excel.csv").write_bytes(b'\xef\xbb\xbf"0.5", 0.5\r\n\r\n1e0,0\r\n')
-    found = _arrays.read("excel.csv", "the channel")
+    found = _files.read("excel.csv", "the channel")
     assert found.tolist() == [[0.5, 0.5], [1.0, 0.0]]
 
 
@@ -153,7 +152,7 @@ def test_the_list_shows_every_name(capsys):
         main(["capacity", "--list"])
     assert left.value.code == 0
     out = capsys.readouterr().out
-    for name in [*_mechanisms.MAKERS, *_priors.MAKERS]:
+    for name in [*_mechanisms.MECHANISMS, *_mechanisms.PRIORS]:
         assert f"\n  {name}" in out
     assert "hamming:epsilon=X[,n=K][,m=K,K,...]" in out
     assert "_prior" not in out
@@ -287,8 +286,8 @@ def test_sizes_that_do_not_fit_are_refused(work, capsys):
 
 
 def test_usage_puts_brackets_around_what_may_be_left_out():
-    assert _specs.usage(_priors.MAKERS)["iid"] == "iid:p=X,X,...,n=K"
-    assert _specs.usage(_mechanisms.MAKERS)["rows"] == "rows:kernel=FILE[,n=K]"
+    assert _specs.usage(_mechanisms.PRIORS)["iid"] == "iid:p=X,X,...,n=K"
+    assert _specs.usage(_mechanisms.MECHANISMS)["rows"] == "rows:kernel=FILE[,n=K]"
 
 
 @pytest.mark.parametrize(

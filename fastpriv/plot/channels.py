@@ -1,16 +1,18 @@
-"""What each output tells."""
+"""Figures of a mechanism: the leakage of its outputs, and its constrained capacity."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.style import FAMILY, INK, axes, finish, number
+from fastpriv._drawing.safe import stairs
+from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, number
 from fastpriv.errors import TooLarge, short
-from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.constrained import balance_and_capacity
 from fastpriv.measures.disclosure import disclosure_threshold
 from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
-__all__ = ["leakage"]
+__all__ = ["balance", "leakage"]
 
 #: Most outputs that are listed, and that get a bar with a name each.
 _LISTED, _NAMED = 1 << 20, 24
@@ -188,3 +190,57 @@ def _write_names(ax: Axes, outputs: _Leaking, edges: Floats, heights: Floats) ->
                 ha="center",
                 color=FAMILY[0],
             )
+
+
+def balance(
+    channel: AbstractChannel | ArrayLike,
+    points: int = 17,
+    *,
+    gap: float = 1e-2,
+    time_limit: float = 2.0,
+    ax: Axes | None = None,
+    legend: bool | str = True,
+) -> Axes:
+    """Draw constrained capacity and balance function over b, each as a band between its bounds.
+
+    Both are monotone in b: between computed values the bounds are stairs that hold there too.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    points : int
+        Values of b, evenly from 0 to ln N.
+    gap, time_limit : float
+        As for :func:`fastpriv.constrained_capacity`; the time is for each point.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=5).get_xlabel()
+    'entropy that every adversary lacks (nats)'
+    """
+    mechanism = as_channel(channel)
+    grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
+    gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
+    ax = axes(ax)
+    for bracket, colour, style, name, rising in (
+        (left, FAMILY[0], "-", "information about an individual", False),
+        (gained, FAMILY[1], "--", "balance function: what is gained", True),
+    ):
+        look: Any = {"color": colour, "linestyle": style, "linewidth": 1.0}
+        band(ax, grid, bracket.lower, bracket.upper, name, rising=rising, **look)
+        ax.plot(*stairs(grid, bracket.lower, not rising), **look)
+    ax.set_ylim(bottom=0.0)
+    finish(
+        ax,
+        "entropy that every adversary lacks (nats)",
+        "largest information, and its decrease (nats)",
+        "between proved bounds",
+        legend=legend,
+    )
+    return ax

@@ -1,4 +1,4 @@
-"""The levels of an audit, side by side."""
+"""Figures of results: trade-off curves, exact curves, implications, levels of an audit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv._drawing.style import FAMILY, INK, axes
 from fastpriv._text.numbers import up
+from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
+from fastpriv.errors import InvalidInput, described
+from fastpriv.notions.implications import Implications
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.results import Bracket
 
@@ -15,6 +18,100 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fastpriv.auditing.report import Audit
+    from fastpriv.design.exact.curve import ExactCurve
+    from fastpriv.priors import Distribution
+
+__all__ = ["exact", "implications", "tradeoff"]
+
+
+def tradeoff(
+    curve: TradeoffCurve | Distribution, ax: Axes | None = None, *, legend: bool | str = True
+) -> Axes:
+    """Draw the best levels over distortion, with the bounds of Theorem 1 as thin lines.
+
+    The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
+    which lie within eps_X of each other, and the least mutual information, on an axis of its own
+    because it counts nats of the whole database. Stars mark up to where the levels are known to
+    share the curve h^-1(D): eps_hat and eps_tilde. Levels fall with the distortion. Between
+    computed points the lines are stairs at the upper end: every level that is drawn can be reached.
+
+    Parameters
+    ----------
+    curve : TradeoffCurve or Distribution
+        What to draw; of a prior, its curve on the default grid.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Returns
+    -------
+    matplotlib Axes
+        Those of the levels; mutual information is on their twin, if both are drawn.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.tradeoff(fp.Product.iid([0.7, 0.3], 4))
+    >>> ax.get_ylabel()
+    'best privacy level (nats)'
+    """
+    drawn = curve if isinstance(curve, TradeoffCurve) else tradeoff_curve(curve)
+    return drawn.plot(ax, legend=legend)
+
+
+def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
+    """Draw the least distortion over the level, with a dot at every break point.
+
+    Parameters
+    ----------
+    curve : ExactCurve
+        What to draw.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Returns
+    -------
+    matplotlib Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0))
+    >>> ax.get_ylabel()
+    'least expected number of changed rows'
+    """
+    return curve.plot(ax, legend=legend)
+
+
+def implications(derived: Implications, ax: Axes | None = None) -> Axes:
+    """Draw which guarantee gives which, as an outline: each box under the one that it rests on.
+
+    Parameters
+    ----------
+    derived : Implications
+        What to draw.
+    ax : matplotlib Axes, optional
+        Where; by default new ones, 7 inches wide.
+
+    Returns
+    -------
+    matplotlib Axes
+        Beside each box the formula that gives its level, e the level above, and the source.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.implications(fp.implications(0.5, "dp")).get_title()
+    'what follows from dp at level 0.5'
+    """
+    if not isinstance(derived, Implications):
+        raise InvalidInput(f"what fp.implications returns is expected, got {described(derived)}")
+    return derived.plot(ax)
+
 
 #: Colour, hatching and name of what a level is about.
 _LOOKS = {

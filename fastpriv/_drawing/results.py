@@ -1,16 +1,19 @@
-"""Best privacy levels over distortion."""
+"""Figures of results that draw themselves: trade-offs, exact curves and implications."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastpriv._core.rounding import exp_down
 from fastpriv._drawing.safe import refined, stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, right_label, ticks
+from fastpriv._text.numbers import up
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from fastpriv._core.validation import Floats
     from fastpriv.design.curve import TradeoffCurve
+    from fastpriv.design.exact.curve import ExactPiece
+    from fastpriv.notions.implications import Step
 
 _INFORMATION = "mutual-information"
 #: The first two often coincide: the one below is the wider one.
@@ -165,3 +170,92 @@ def _keys(ax: Axes, curve: TradeoffCurve) -> None:
         ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds (Wang et al., Theorem 1)")
     if any(_closed(curve, notion) for notion in curve.lower):
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
+
+
+#: Points drawn on each piece at least, and on all together.
+_FEWEST, _POINTS = 40, 400
+
+
+def pieces(
+    given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None, legend: bool | str
+) -> Axes:
+    """Draw the pieces of a curve, and a dot at every break point.
+
+    ``title`` names the notion, ``colour`` counts the colours of the family.
+    """
+    drawn = [_points(piece, max(_FEWEST, _POINTS // len(given))) for piece in given]
+    ax = axes(ax)
+    levels = np.concatenate([x for x, _ in drawn])
+    values = np.concatenate([y for _, y in drawn])
+    # The curve falls: a step as high as its start promises no distortion that cannot be had.
+    steps = stairs(levels, values, ahead=False)
+    ax.plot(*steps, color=FAMILY[colour], label=f"{title}, exactly")
+    ends = [(x[-1], y[-1]) for x, y in drawn[:-1]]
+    if ends:
+        label = f"break points ({len(ends)})"
+        ax.plot(*zip(*ends, strict=True), "o", color=INK, markersize=4.0, label=label)
+    ax.set_ylim(bottom=0.0)
+    finish(ax, "level (nats)", "least expected number of changed rows", legend=legend)
+    return ax
+
+
+def _points(piece: ExactPiece, count: int) -> tuple[Floats, Floats]:
+    """Levels across a piece, and its closed form there, rounded up."""
+    levels = np.linspace(piece.low, piece.high, count)
+    values = [float(piece.at(Fraction(exp_down(e)))) for e in levels.tolist()]
+    return levels, np.nextafter(values, np.inf)
+
+
+#: In inches: the picture's width, height of a line, indentation of a step, width of a letter.
+_WIDTH, _LINE, _INDENT, _LETTER = 7.0, 0.44, 0.3, 0.066
+#: Significant digits of a level.
+_DIGITS = 4
+
+
+def outline(
+    notion: str,
+    level: float,
+    levels: Mapping[str, float],
+    steps: Mapping[str, Step],
+    ax: Axes | None,
+) -> Axes:
+    """Draw what follows from a level of a notion: each box under the one that it rests on."""
+    order = _order(steps, notion)
+    ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
+    place = {
+        name: (_INDENT * _depth(steps, name, notion), -_LINE * j) for j, name in enumerate(order)
+    }
+    notes = max(x + _LETTER * len(name) for name, (x, _) in place.items()) + 0.4
+    for name, (x, y) in place.items():
+        first = name == notion
+        box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": FAMILY[first]}
+        ax.text(x, y, f"{name}\n{up(levels[name], _DIGITS)}", va="center", fontsize=8, bbox=box)
+        if first:
+            continue
+        step = steps[name]
+        above = place[step.premise]
+        corner = above[0] + 0.08, y
+        ax.plot([corner[0]] * 2, [above[1] - 0.2, y], color=INK, linewidth=0.8, zorder=0.5)
+        arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        ax.annotate("", xy=(x, y), xytext=corner, arrowprops=arrow)
+        note = f"{step.formula}\n{step.source}"
+        ax.text(notes, y, note, va="center", fontsize=7.5, color=INK)
+    ax.set_xlim(-0.1, _WIDTH - 0.3)
+    ax.set_ylim(-_LINE * (len(order) - 0.5), 0.5 * _LINE)
+    ax.set_axis_off()
+    ax.set_title(f"what follows from {notion} at level {up(level)}", fontsize="medium")
+    return ax
+
+
+def _order(steps: Mapping[str, Step], root: str) -> list[str]:
+    """Return a notion and all that follows from it, depth first."""
+    order = [root]
+    for step in steps.values():
+        if step.premise == root:
+            order += _order(steps, step.conclusion)
+    return order
+
+
+def _depth(steps: Mapping[str, Step], name: str, root: str) -> int:
+    """Return how many steps lead from the root to a notion."""
+    return 0 if name == root else 1 + _depth(steps, steps[name].premise, root)
