@@ -10,7 +10,8 @@ import numpy as np
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import wide
-from fastpriv._matrices.excess import (
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import (
     SMALL,
     Excess,
     excess_information,
@@ -18,7 +19,6 @@ from fastpriv._matrices.excess import (
     perturbed,
     relative_excess,
 )
-from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.results import Bracket
 

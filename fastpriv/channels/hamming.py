@@ -11,8 +11,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import distances
-from fastpriv._matrices.levels import raised_beside
+from fastpriv._matrices.ratios import raised_beside
+from fastpriv._matrices.tilted import distances
 from fastpriv._structure.rows import RowKernels, Symmetric, inner_level
 from fastpriv.channels.product import ProductChannel
 

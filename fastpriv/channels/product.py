@@ -13,7 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import inwards
+from fastpriv._matrices.ratios import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.drawing import draw_rows

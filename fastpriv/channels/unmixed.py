@@ -12,7 +12,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide
-from fastpriv._matrices.excess import wide_home
+from fastpriv._matrices.tilted import wide_home
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.dense import apply_rows
