@@ -19,8 +19,7 @@ from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds
 from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.queries.query import Listed, Query
-from fastpriv.channels.queries.sums import Histogram, Sum
+from fastpriv.channels.queries import Histogram, Listed, Query, Sum
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space

@@ -27,10 +27,10 @@ from fastpriv._structure.types import (
 )
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
-from fastpriv.channels.queries.laws import log_score_law, score_law
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
+from fastpriv.priors.sums import log_score_law, score_law
 from fastpriv.spaces import Space
 
 __all__ = ["TypeChannel"]

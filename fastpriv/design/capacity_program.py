@@ -21,8 +21,8 @@ from fastpriv.design.task import limits, made_task, told
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.priors import Distribution, Exchangeable, Product
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 

@@ -33,7 +33,7 @@ from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Solution
 
 if TYPE_CHECKING:

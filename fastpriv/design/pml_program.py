@@ -24,8 +24,8 @@ from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_pml"]

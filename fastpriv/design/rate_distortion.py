@@ -41,7 +41,7 @@ from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]

@@ -25,8 +25,7 @@ from fastpriv._matrices.ratios import (
     rounded_slopes,
 )
 from fastpriv._structure.leakage import tropical
-from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -35,9 +34,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel

@@ -13,7 +13,7 @@ from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.sets import PriorSet
 from fastpriv.spaces import Space
 

@@ -19,10 +19,10 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.queries.ways import slice_ways
+from fastpriv.channels.queries import slice_ways
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.columns import log_marginal
 from fastpriv.spaces import Space
 

@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards, joint_laws, matrix_level, raised_beside
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity

@@ -17,8 +17,7 @@ from fastpriv._matrices.searches.entropy import Constrained, bit_capacity
 from fastpriv._matrices.searches.entropy_parts import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Query, unlike_groups
-from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
+from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak

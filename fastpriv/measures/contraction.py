@@ -19,20 +19,18 @@ from fastpriv._matrices.contraction import (
     matrix_contraction,
 )
 from fastpriv._matrices.tilted import perturbed
-from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
+from fastpriv._structure.johnson import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures import supports
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.sparse import as_mechanism
 from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors.type_weights import inverse_matrix
+from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]

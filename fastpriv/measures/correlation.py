@@ -25,8 +25,7 @@ from fastpriv._matrices.correlation import (
 )
 from fastpriv._matrices.tilted import SMALL
 from fastpriv._structure.johnson import block_norms
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct
@@ -40,8 +39,8 @@ from fastpriv.measures.sparse import sparse_matrix
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 

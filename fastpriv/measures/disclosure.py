@@ -34,7 +34,7 @@ from fastpriv.measures.attributes import (
 )
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.columns import log_marginal
 
 __all__ = [

@@ -22,14 +22,14 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.queries.sums import Histogram
+from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.stacks import as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 
 __all__ = ["distortion"]
 

@@ -24,8 +24,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchanged import as_exchangeable
-from fastpriv.priors.exchanging import LISTED, many_types
+from fastpriv.priors.exchangeable import LISTED, as_exchangeable, many_types
 from fastpriv.results import Bracket
 
 #: Logarithm of how much larger than what underflow took the probability of an output must be.

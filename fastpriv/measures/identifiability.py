@@ -15,7 +15,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
 from fastpriv._matrices.ratios import matrix_level
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -24,8 +24,8 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
+from fastpriv.channels.record import ColumnsChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
@@ -41,7 +41,7 @@ from fastpriv.measures.tilted_levels import (
     products_error,
 )
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.spaces import Space
 
 __all__ = ["identifiability_level"]

@@ -23,23 +23,19 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.tilted_types import TypeTilt
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
 from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.dense import apply_rows
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import apply_rows
+from fastpriv.priors.exchangeable import as_exchangeable, substitute, without_one
 from fastpriv.priors.markov import chain_information
-from fastpriv.priors.type_weights import substitute, without_one
 from fastpriv.results import Bracket
 
 __all__ = ["mutual_information"]

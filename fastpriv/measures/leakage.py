@@ -22,11 +22,9 @@ from fastpriv.channels import (
     ProductChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.entropy_gain import entropy_gain
@@ -34,7 +32,7 @@ from fastpriv.measures.information import mutual_information
 from fastpriv.measures.maxima import add_over_rows, maxima_level
 from fastpriv.measures.stacks import Kernel, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.chain_unmixing import opposite_path
+from fastpriv.priors.unmixing import opposite_path
 from fastpriv.results import Bracket
 
 __all__ = [

@@ -30,15 +30,13 @@ from fastpriv._core.rounding import (
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, TiltedChannel
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
 from fastpriv.measures.stacks import measured
-from fastpriv.priors.chain_unmixing import log_mean_inverse
+from fastpriv.priors.unmixing import log_mean_inverse
 
 #: Most decimal operations.
 _DECIMALS = 1 << 22

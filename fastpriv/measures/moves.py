@@ -10,10 +10,10 @@ import numpy as np
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
-from fastpriv.channels.queries.odds import Odds
-from fastpriv.channels.queries.sums import Histogram
+from fastpriv.channels.queries import Histogram
 from fastpriv.channels.types import TypeChannel
 from fastpriv.priors import Distribution
+from fastpriv.priors.sums import Odds
 
 #: How many entries of pairs of answers are compared at a time.
 _BLOCK = 1 << 20

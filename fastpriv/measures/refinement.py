@@ -17,7 +17,7 @@ from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["Refinement", "refines"]

@@ -16,7 +16,7 @@ from fastpriv._matrices.samples import Box
 from fastpriv._text.numbers import down, up
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 

@@ -14,7 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual.search import as_query

@@ -21,15 +21,15 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.correlation import UNSUMMED, norm_bounds
 from fastpriv._structure.rows import RowKernel
-from fastpriv._structure.type_laws import (
+from fastpriv._structure.type_pairs import (
     laws_error,
+    log_sizes,
     rise_of_laws,
     rises,
     type_laws,
     types_array,
 )
-from fastpriv._structure.type_pairs import log_sizes
-from fastpriv.channels.tilted_types import TypeTilt
+from fastpriv.channels.tilted import TypeTilt
 from fastpriv.priors import Exchangeable
 from fastpriv.results import Bracket
 

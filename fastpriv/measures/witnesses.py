@@ -33,7 +33,7 @@ from fastpriv.measures.identifiability import likeliest_step
 from fastpriv.measures.moves import likeliest_move, type_odds
 from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Witness
 
 #: Most outputs that are listed, and most entries that are searched.

@@ -14,7 +14,7 @@ from fastpriv.errors import InvalidInput, described, short
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:

@@ -19,11 +19,9 @@ from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical,
 from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
 from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.priors.base import Distribution
-from fastpriv.priors.exchangeable import Exchangeable
-from fastpriv.priors.exchanging import many_types
+from fastpriv.priors.exchangeable import Exchangeable, OutputForm, many_types
 from fastpriv.priors.markov import HiddenMarkov, Markov
 from fastpriv.priors.product import Product
-from fastpriv.priors.type_leakage import OutputForm
 
 #: Chances with a smaller logarithm are added up as logarithms.
 _SMALL = math.log(1e-99)

@@ -1,10 +1,16 @@
-"""Rows whose order does not matter: the law is one of how many rows hold each value."""
+"""Records whose order does not matter: distributions of counts of values (types).
+
+Weights of types as arrays; the prior; which priors are exchangeable and when types replace
+databases; and one output of a channel under exchangeable bits, from counts alone. Such an output y
+turns a channel that acts record by record into a polynomial in u, the product over records of
+near[0, y_i] + near[1, y_i] u. Its coefficient c_k adds up W[x, y] over the x with k ones.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -15,30 +21,91 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error
+from fastpriv._structure.counts import log_binomials
 from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors.base import (
     Distribution,
+    LineDistribution,
 )
-from fastpriv.priors.product import Uniform
-from fastpriv.priors.rare import log_binomials
-from fastpriv.priors.structured import LineDistribution
-from fastpriv.priors.type_weights import (
-    from_counts,
-    inverse_matrix,
-    substitute,
-    without_one,
-)
+from fastpriv.priors.product import Product, Uniform
 from fastpriv.priors.unmixing import least_epsilon, rounding, tilde_bound, vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
 
-
 #: Most bits whose binomials are formed exactly.
 _EXACT = 4096
 #: Most databases that are listed where a type is too rare for doubles.
 _LISTED = 1 << 16
+#: Most types that are listed.
+_TYPES = 1 << 22
+#: Databases up to this number are listed: measures of them keep more digits near zero.
+LISTED = 1 << 14
+
+
+def from_counts(weights: Mapping[Any, float]) -> Floats:
+    """Turn a mapping from count tuples to probabilities into the padded array."""
+    keys = list(weights)
+    if not keys or not all(isinstance(key, tuple) and len(key) >= 2 for key in keys):
+        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
+    counts = [tuple(check.integer(c, "a count", 0) for c in key) for key in keys]
+    n, m = sum(counts[0]), len(counts[0])
+    if any(len(key) != m or sum(key) != n for key in counts):
+        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or values")
+    array = np.zeros((n + 1,) * (m - 1))
+    for key, weight in zip(counts, weights.values(), strict=True):
+        array[key[1:]] = check.real(weight, "a weight", 0.0)
+    return array
+
+
+def without_one(weights: Any) -> list[Any]:
+    """For each value v: weights over the types of the other rows when one row holds v, times n.
+
+    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
+    holds v and the others have type t.
+    """
+    axes, n = weights.ndim, weights.shape[0] - 1
+    counts = np.indices((n,) * axes)
+    inside = (slice(0, n),) * axes
+    parts = [weights[inside] * np.maximum(n - sum(counts), 0)]
+    for axis in range(axes):
+        ahead = tuple(slice(1, None) if a == axis else slice(0, n) for a in range(axes))
+        parts.append(weights[ahead] * (counts[axis] + 1))
+    return parts
+
+
+def inverse_matrix(kernel: Symmetric) -> Floats:
+    """R^-1, written so that its rows sum to one and its signs are right."""
+    inverse = np.full((kernel.m, kernel.m), kernel.unmixing)
+    np.fill_diagonal(inverse, 1.0 - (kernel.m - 1) * kernel.unmixing)
+    return inverse
+
+
+def substitute(weights: Floats, matrix: Floats) -> Floats:
+    """Substitute u_s = sum_y matrix[s, y] z_y in the polynomial sum_t weights[t] u^t."""
+    from fastpriv.kernels import multiply_linear, substitute_pair
+
+    n, outputs = weights.shape[0] - 1, matrix.shape[1]
+    shape = (n + 1,) * (outputs - 1)
+    strides = (n + 1) ** np.arange(outputs - 1, dtype=np.int64)[::-1]
+    size = (n + 1) ** (outputs - 1)
+
+    def expand(part: Floats, degree: int) -> Floats:
+        """Horner's rule in the last variable, down to two."""
+        top = part.ndim
+        if top == 1:
+            row = np.ascontiguousarray(part)
+            return substitute_pair(row, matrix[0], matrix[1], degree, strides, size)
+        poly = np.zeros(size)
+        for count in range(degree, -1, -1):
+            multiply_linear(poly, matrix[top], strides, poly)
+            poly += expand(part[..., count], degree - count)
+        return poly
+
+    return expand(weights, n).reshape(shape)
 
 
 class Exchangeable(LineDistribution):
@@ -286,3 +353,157 @@ class Exchangeable(LineDistribution):
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
         )
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
+
+
+@singledispatch
+def as_exchangeable(prior: Distribution) -> Exchangeable | None:
+    """Return the same law given by its types, None for a prior that is not known to have them."""
+    return None
+
+
+@as_exchangeable.register
+def _exchangeable_as_exchangeable(prior: Exchangeable) -> Exchangeable:
+    return prior
+
+
+@as_exchangeable.register
+def _product_as_exchangeable(prior: Product) -> Exchangeable | None:
+    """Independent rows of one law: multinomial weights, kept with their logs. Cost O(types m)."""
+    used = np.unique(prior.assignment)
+    n, m = prior.space.n, len(prior.distinct[used[0]])
+    if len(used) > 1 or m == 1 or (n + 1) ** (m - 1) > _TYPES:
+        return None
+    kept: Exchangeable | None = prior.__dict__.get("_exchanged")
+    if kept is None:
+        kept = prior.__dict__["_exchanged"] = _multinomial(prior.distinct[used[0]], n)
+    return kept
+
+
+def _multinomial(law: np.ndarray, n: int) -> Exchangeable:
+    """Return n independent rows of one law. Types too rare for a double keep their logs."""
+    m = len(law)
+    types = Exchangeable.of(np.zeros((n + 1,) * (m - 1)))
+    counts = np.stack([types.zero_counts, *np.indices(types.type_weights.shape)])
+    with np.errstate(divide="ignore"):
+        chances = np.log(law / law.sum())
+    logs = np.zeros(types.type_weights.shape)
+    for count, chance in zip(counts, chances.tolist(), strict=True):
+        logs += np.where(count > 0, np.where(count > 0, count, 1) * chance, 0.0)
+    logs = np.where(counts[0] >= 0, logs, -math.inf)
+    weights = np.exp(logs + types.log_class_sizes)
+    self = Exchangeable.of(weights / weights.sum())
+    self.__dict__["log_class_sizes"] = types.log_class_sizes
+    self.__dict__["log_per_database"] = logs
+    self.__dict__["log_weights"] = logs + types.log_class_sizes
+    self.__dict__["line_table"] = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
+    return self
+
+
+def many_types(prior: Exchangeable, kernels: RowKernels) -> TypePairs | None:
+    """Return the tables of pairs of types, None where databases are few or kernels differ."""
+    kernel = kernels.distinct[0]
+    if prior.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
+        return None
+    return TypePairs(prior.space.n, kernel) if pairs_fit(prior.space.n, kernel) else None
+
+
+class OutputForm:
+    """The polynomial of one output: how many rows have each factor a + b u."""
+
+    def __init__(self, kernels: RowKernels, y: Ints) -> None:
+        near, logs, counts = [], [], []
+        for kernel, rows in kernels.groups():
+            rows_of = np.bincount(y[rows], minlength=kernel.shape[1])
+            for value in np.flatnonzero(rows_of):
+                near.append(kernel.near[:, value])
+                logs.append(kernel.log_near[:, value])
+                counts.append(rows_of[value])
+        self.near, self.logs, self.counts = np.array(near), np.array(logs), np.array(counts)
+        self.n = int(self.counts.sum())
+
+    @property
+    def error(self) -> float:
+        """Bound the rounding error of the logarithms below."""
+        size = np.where(np.isinf(self.logs), 0.0, np.abs(self.logs)).max(axis=1)
+        return (24 * self.n + 64) * ULP + 16.0 * ULP * float(self.counts @ size)
+
+    @property
+    def possible(self) -> bool:
+        """Whether any database leads to the output."""
+        return bool(np.all(self.logs.max(axis=1) > -math.inf))
+
+    def _split(self) -> tuple[int, int, Floats, Ints]:
+        """Rows that must hold 1, rows that must hold 0, and ln near and counts of the others.
+
+        A row that must hold its value has near 1 there.
+        """
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        free = ~(ones | zeros)
+        forced, barred = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        return forced, barred, self.logs[free], self.counts[free]
+
+    def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
+        """Largest (sign 1) or least (sign -1) ln W[x, y] over x with an allowed number of ones.
+
+        Rows that gain most by a one get theirs first: linear between the kinds' turns.
+        """
+        if sign < 0 and np.isinf(self.logs).any():
+            return self.smallest(allowed)
+        forced, barred, logs, counts = self._split()
+        ones = allowed[(allowed >= forced) & (allowed <= self.n - barred)] - forced
+        if not len(ones):
+            return -math.inf
+        gains = logs[:, 1] - logs[:, 0]
+        order = np.argsort(-sign * gains)
+        turns = np.concatenate([[0], np.cumsum(counts[order])])
+        heights = np.concatenate([[0.0], np.cumsum(counts[order] * gains[order])])
+        signed = sign * np.interp(ones, turns, heights)
+        return float(counts @ logs[:, 0]) + sign * float(signed.max())
+
+    def smallest(self, allowed: Ints) -> float:
+        """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
+        # barred row: only the all-ones and all-zeros databases escape.
+        escapes = (allowed == self.n) if not bar else np.zeros(len(allowed), bool)
+        if not need:
+            escapes |= allowed == 0
+        if not escapes.all():
+            return -math.inf
+        ends = [self.counts @ self.logs[:, 1 if k else 0] for k in allowed.tolist()]
+        return float(min(ends))
+
+    def log_mass(self, log_weights: Floats) -> float | None:
+        """Log of sum_k e^log_weights[k] c_k / C(n, k); None where more than two factors are mixed.
+
+        Cost O(n).
+        """
+        from fastpriv.kernels import binomial_product
+
+        if not self.possible:
+            return -math.inf
+        forced, barred, logs, counts = self._split()
+        if len(logs) > 2:
+            return None
+        forms: list[tuple[int, float, float]] = [
+            (int(c), math.exp(zero), math.exp(one))
+            for c, (zero, one) in zip(counts, logs.tolist(), strict=True)
+        ]
+        forms += [(0, 1.0, 1.0)] * (2 - len(forms))
+        if min(min(form[1:]) for form in forms) == 0.0:
+            return None
+        first = float(counts @ logs[:, 0]) - log_binomial(self.n, forced)
+        last = float(counts @ logs[:, 1]) - log_binomial(self.n, barred)
+        terms = binomial_product(*forms[0], *forms[1], self.n, forced, first, last)
+        terms = terms + log_weights[forced : self.n - barred + 1]
+        top = float(terms.max())
+        if top == -math.inf:
+            return -math.inf
+        return top + math.log(math.fsum(np.exp(terms - top)))
+
+
+def log_binomial(n: int, k: int) -> float:
+    """Log of n choose k."""
+    k = min(k, n - k)
+    return math.fsum(np.log(np.arange(n, n - k, -1) / np.arange(1, k + 1)))

@@ -18,11 +18,9 @@ from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge, described
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.chain_unmixing import chain_bound
-from fastpriv.priors.structured import LineDistribution, StructuredDistribution
-from fastpriv.priors.type_weights import inverse_matrix
-from fastpriv.priors.unmixing import tilde_bound
+from fastpriv.priors.base import Distribution, LineDistribution, StructuredDistribution
+from fastpriv.priors.exchangeable import inverse_matrix
+from fastpriv.priors.unmixing import chain_bound, tilde_bound
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -374,7 +372,7 @@ class HiddenMarkov(StructuredDistribution):
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
-        from fastpriv._structure.drawing import draw_rows
+        from fastpriv._structure.rows import draw_rows
 
         return draw_rows(self.kernels, self.chain.draw(k, rng), source(rng))
 

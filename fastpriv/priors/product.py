@@ -15,7 +15,7 @@ from fastpriv._core.rounding import log_down, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.structured import LineDistribution
+from fastpriv.priors.base import LineDistribution
 from fastpriv.spaces import Space
 
 __all__ = ["Product", "Uniform"]

@@ -12,9 +12,7 @@ import oracles as o
 from fastpriv._core.clock import Meter
 from fastpriv._matrices.searches.entropy import Constrained, Search, database_bound
 from fastpriv._matrices.searches.entropy_parts import Bit, Individual, Slice
-from fastpriv.channels.queries.query import Listed
-from fastpriv.channels.queries.sums import Histogram, Sum
-from fastpriv.channels.queries.ways import slice_ways, ways_error
+from fastpriv.channels.queries import Histogram, Listed, Sum, slice_ways, ways_error
 from oracles import balance as ob
 
 SHAPES = [

@@ -11,7 +11,7 @@ import fastpriv as fp
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels.types import TypeChannel
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 
 CHANCES = st.sampled_from([0.0, 0.0, 1e-9, 0.1, 0.3, 0.5, 1.0])
 

@@ -22,7 +22,7 @@ from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fastpriv.design.exact.solve import least_ratio, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure, described
 from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

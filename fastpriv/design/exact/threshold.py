@@ -15,7 +15,7 @@ from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import hamming_rays
 from fastpriv.errors import TooLarge
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["hamming_threshold"]

@@ -15,7 +15,7 @@ from fastpriv._core.rounding import ULP, log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import (
+from fastpriv.channels.queries import (
     Chance,
     chance_of,
     chances_from,

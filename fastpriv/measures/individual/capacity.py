@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel
-from fastpriv.channels.queries.sums import chances_from
+from fastpriv.channels.queries import chances_from
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity

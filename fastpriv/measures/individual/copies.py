@@ -24,10 +24,10 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import HammingChannel, ProductChannel
-from fastpriv.channels.queries.laws import score_law
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.measures.individual.types import copies_bracket, mixed_bracket
 from fastpriv.priors import Product
+from fastpriv.priors.sums import score_law
 from fastpriv.results import Adversary, Bracket, IndividualCapacity
 from fastpriv.spaces import Space
 

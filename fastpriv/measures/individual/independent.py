@@ -12,7 +12,7 @@ from fastpriv._core.rounding import log_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
-from fastpriv.channels.queries.query import Query
+from fastpriv.channels.queries import Query
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.measures.individual.search import as_query, widened
 from fastpriv.results import Adversary, IndividualCapacity

@@ -17,7 +17,7 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity

@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, log_up, raised
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
-from fastpriv.channels.queries.sums import Chance
+from fastpriv.channels.queries import Chance
 from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.priors.sets import Box

@@ -21,11 +21,10 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
+from fastpriv.channels.record import ColumnsChannel
 from fastpriv.channels.rowwise import row_kernels
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
 from fastpriv.measures.arguments import as_pair, output_rows
@@ -36,7 +35,7 @@ from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
 from fastpriv.priors import Distribution, Exchangeable, Markov
 from fastpriv.priors.columns import column
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Bracket
 
 __all__ = ["pml"]

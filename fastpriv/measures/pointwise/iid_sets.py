@@ -21,7 +21,7 @@ from fastpriv._core.rounding import ULP, log_up, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import (
+from fastpriv.channels.queries import (
     Chance,
     chance_of,
     chances_from,

@@ -13,7 +13,7 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.sums import Chance, corner_error, corner_laws
+from fastpriv.channels.queries import Chance, corner_error, corner_laws
 from fastpriv.measures.maxima import add_over_rows
 from fastpriv.measures.pointwise.scaled import scaled_matrix
 

@@ -31,7 +31,7 @@ from fastpriv.measures.pointwise.scaled import scaled_matrix
 from fastpriv.measures.pointwise.set_outputs import set_row_leakages
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.priors.sets import PriorSet
 
 __all__ = ["row_pml"]

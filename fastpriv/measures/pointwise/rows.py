@@ -16,8 +16,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.types import rows_types
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchanging import many_types
-from fastpriv.priors.type_leakage import OutputForm
+from fastpriv.priors.exchangeable import OutputForm, many_types
 
 
 @singledispatch

@@ -12,7 +12,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, ProductChannel
-from fastpriv.channels.queries.sums import Chance, chances_from
+from fastpriv.channels.queries import Chance, chances_from
 from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.measures.arguments import row_number
 from fastpriv.measures.dp import neighbour_level

@@ -10,10 +10,9 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.type_pairs import TypePairs
-from fastpriv.channels.tilted import TiltedChannel
-from fastpriv.channels.tilted_types import TypeTilt
+from fastpriv.channels.tilted import TiltedChannel, TypeTilt
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 
 
 def pair_leakages(
