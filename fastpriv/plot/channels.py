@@ -11,9 +11,9 @@ from fastpriv._core import validation as check
 from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, number
 from fastpriv.errors import TooLarge, short
-from fastpriv.measures.arguments import as_channel, as_pair
 from fastpriv.measures.constrained import balance_and_capacity
 from fastpriv.measures.disclosure import disclosure_threshold
+from fastpriv.measures.inputs import as_channel, as_pair
 from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
 
 if TYPE_CHECKING:
