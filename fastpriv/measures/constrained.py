@@ -13,9 +13,8 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.entropy_search.bit import bit_capacity
-from fastpriv._matrices.entropy_search.search import Constrained
-from fastpriv._matrices.entropy_search.slices import Individual
+from fastpriv._matrices.searches.entropy import Constrained, bit_capacity
+from fastpriv._matrices.searches.entropy_parts import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
