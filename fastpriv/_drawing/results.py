@@ -45,7 +45,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
         "linestyle": "--",
     },
 }
-_NATS = "least mutual information (nats)"
+_NATS = "smallest mutual information (nats)"
 #: Levels that are convex in the distortion: a mixture of mechanisms leaks no more than the mean.
 _CONVEX = (_INFORMATION, "individual-capacity")
 #: Relative difference of distortions that count as one, and rounding of a closed form.
@@ -71,7 +71,7 @@ def tradeoff(
     """
     drawn = _in_order(curve)
     if not drawn.distortions.size:
-        raise InvalidInput("the curve has no points; make it with at least one distortion")
+        raise InvalidInput("curve must have one distortion or more; got none.")
     ax = axes(ax)
     levels = [notion for notion in drawn.lower if notion != _INFORMATION]
     for notion in levels:
@@ -90,7 +90,7 @@ def tradeoff(
         _keys(ax, drawn)
         ax.set_ylim(bottom=0.0)
     label = "best privacy level (nats)" if levels else _NATS
-    finish(ax, "expected number of changed rows", label, legend=legend)
+    finish(ax, "expected number of changed records", label, legend=legend)
     return ax
 
 
@@ -153,7 +153,7 @@ def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:
 
 
 def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
-    """Draw Theorem 1 where it says something, and the end of the closed form."""
+    """Draw Theorem 1 where it is finite, and the end of the closed form."""
     for bounds in (curve.theorem_lower, curve.theorem_upper):
         if notion in bounds:
             values = np.where(np.isfinite(bounds[notion]), bounds[notion], np.nan)
@@ -172,8 +172,10 @@ def _keys(ax: Axes, curve: TradeoffCurve) -> None:
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
 
 
-#: Points drawn on each piece at least, and on all together.
-_FEWEST, _POINTS = 40, 400
+#: Fewest points on each piece.
+_FEWEST = 40
+#: Points on all pieces together, if there are few.
+_POINTS = 400
 
 
 def pieces(
@@ -187,7 +189,7 @@ def pieces(
     ax = axes(ax)
     levels = np.concatenate([x for x, _ in drawn])
     values = np.concatenate([y for _, y in drawn])
-    # The curve falls: a step as high as its start promises no distortion that cannot be had.
+    # The curve falls: steps as high as their starts are upper bounds.
     steps = stairs(levels, values, ahead=False)
     ax.plot(*steps, color=FAMILY[colour], label=f"{title}, exactly")
     ends = [(x[-1], y[-1]) for x, y in drawn[:-1]]
@@ -195,7 +197,7 @@ def pieces(
         label = f"break points ({len(ends)})"
         ax.plot(*zip(*ends, strict=True), "o", color=INK, markersize=4.0, label=label)
     ax.set_ylim(bottom=0.0)
-    finish(ax, "level (nats)", "least expected number of changed rows", legend=legend)
+    finish(ax, "level (nats)", "smallest expected number of changed records", legend=legend)
     return ax
 
 
@@ -206,8 +208,15 @@ def _points(piece: ExactPiece, count: int) -> tuple[Floats, Floats]:
     return levels, np.nextafter(values, np.inf)
 
 
-#: In inches: the picture's width, height of a line, indentation of a step, width of a letter.
-_WIDTH, _LINE, _INDENT, _LETTER = 7.0, 0.44, 0.3, 0.066
+# Sizes in inches.
+#: Width of the picture.
+_WIDTH = 7.0
+#: Height of a line.
+_LINE = 0.44
+#: Indentation of a step.
+_INDENT = 0.3
+#: Width of a letter, on average.
+_LETTER = 0.066
 #: Significant digits of a level.
 _DIGITS = 4
 
@@ -219,7 +228,7 @@ def outline(
     steps: Mapping[str, Step],
     ax: Axes | None,
 ) -> Axes:
-    """Draw what follows from a level of a notion: each box under the one that it rests on."""
+    """Draw what follows from a level of a notion: each box below its premise."""
     order = _order(steps, notion)
     ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
     place = {

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
 
-#: What the built-in example shows of the prior, and of its two mechanisms.
+#: Facts about the prior that the built-in example shows.
 _FACTS = ("epsilon-x", "epsilon-hat", "epsilon-tilde", "entropy")
+#: Levels of its two mechanisms that the built-in example shows.
 _LEVELS = ("dp", "identifiability", "mutual-information", "distortion")
 
 
@@ -52,13 +53,13 @@ def add_audit(commands: Any) -> argparse.ArgumentParser:
 
 
 def add_options(parser: Any) -> None:
-    """Declare what audits of one mechanism and of two take."""
+    """Declare the options that audits of one mechanism and of two share."""
     add_prior(parser)
     add_file(
         parser,
         "--joint",
         help="a .csv or .npy file with P(S = s, X = x), a line for each s: also measure what the "
-        "output tells about S",
+        "output reveals about S",
     )
     parser.add_argument(
         "--notions", metavar="SLUG,...", help="which levels to measure, such as dp,pml (all)"
@@ -79,7 +80,7 @@ def audited(
     import fastpriv as fp
 
     channel, prior = load(mechanism, given.prior, sizes)
-    joint = None if given.joint is None else files.read(given.joint, "the joint law")
+    joint = None if given.joint is None else files.read(given.joint, "the joint distribution")
     chosen = None if given.notions is None else given.notions.split(",")
     limit = given.time_limit
     return channel, fp.audit(
@@ -93,8 +94,8 @@ def run_audit(given: argparse.Namespace) -> str:
         return _example(given)
     if given.epsilon is not None:
         raise InvalidInput(
-            "--epsilon is for the built-in example; write it into the mechanism, such as "
-            f"hamming:n=3,m=2,epsilon={given.epsilon:g}"
+            "--epsilon must be left out; it is for the built-in example. Write it into the "
+            f"mechanism, such as hamming:n=3,m=2,epsilon={given.epsilon:g}."
         )
     page = None if given.html is None else files.target(given.html, given.force, (".html",))
     _, report = audited(given, given.mechanism, given.sizes)
@@ -116,7 +117,7 @@ def _example(given: argparse.Namespace) -> str:
 
     for name in ("prior", "sizes", "joint", "html"):
         if getattr(given, name) is not None:
-            raise InvalidInput(f"--{name} needs a mechanism; fastpriv audit --list names some")
+            raise InvalidInput(f"--{name} needs a mechanism. fastpriv audit --list shows them.")
     # A small prior and its two optimal mechanisms, which exist from ln 3 on.
     epsilon = 2.0 if given.epsilon is None else given.epsilon
     prior = Product([[0.5, 0.3, 0.2], [0.6, 0.2, 0.2], [0.4, 0.35, 0.25]])
@@ -131,7 +132,7 @@ def _example(given: argparse.Namespace) -> str:
     }
     if given.json:
         return to_json({"prior": facts, "mechanisms": levels})
-    laws = [f"  {law.tolist()}" for law in prior.marginals]
+    marginals = [f"  {marginal.tolist()}" for marginal in prior.marginals]
     rows = [["Level (nats)", *channels]]
     for slug in _LEVELS:
         notion = NOTIONS[slug]
@@ -139,8 +140,8 @@ def _example(given: argparse.Namespace) -> str:
         rows.append([notion.title + unit, *(shown(levels[name][slug]) for name in channels)])
     return "\n".join(
         [
-            f"Prior: {prior.space.n} independent rows with laws",
-            *laws,
+            f"Prior: {prior.space.n} independent records with distributions",
+            *marginals,
             table([[NOTIONS[slug].title, shown(value)] for slug, value in facts.items()]),
             "",
             table(rows),
@@ -172,7 +173,10 @@ def run_compare(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     names = given.first, given.second
     if given.sizes is not None and not any(map(has_sizes, names)):
-        raise InvalidInput("--sizes is for files; named mechanisms have rows of their own")
+        raise InvalidInput(
+            "--sizes must be left out for named mechanisms, which fix their records. "
+            "It is for files."
+        )
     (_, first), (_, second) = (
         audited(given, name, given.sizes if has_sizes(name) else None) for name in names
     )
@@ -186,10 +190,10 @@ def add_capacity(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "capacity",
-        help="the most an output can tell, over all priors",
-        description="Print the capacity of a mechanism in nats: the most mutual information that\n"
-        "its output has with the database, or with an individual, over all priors. What is\n"
-        "printed is proved: one number, or a lower and an upper bound.",
+        help="the most an output can reveal, over all priors",
+        description="Print the capacity of a mechanism in nats: the largest mutual information\n"
+        "of its output with the database, or with one record, over all priors. The result is one\n"
+        "proved number, or a lower and an upper bound.",
         epilog=examples(
             "fastpriv capacity hamming:n=3,m=2,epsilon=1 --individual",
             "fastpriv capacity channel.csv --sizes 2,2 --group 2",
@@ -199,13 +203,13 @@ def add_capacity(commands: Any) -> argparse.ArgumentParser:
     add_mechanism(parser, "mechanism")
     add_prior(parser)
     about = parser.add_mutually_exclusive_group()
-    about.add_argument("--individual", action="store_true", help="about one row, the worst one")
-    about.add_argument("--group", type=int, metavar="K", help="about the worst K rows together")
+    about.add_argument("--individual", action="store_true", help="about the worst record")
+    about.add_argument("--group", type=int, metavar="K", help="about the worst K records together")
     about.add_argument(
         "--constrained",
         type=float,
         metavar="B",
-        help="about one row, to those who lack at least B nats about the database",
+        help="about one record, under priors with an entropy of at least B nats",
     )
     parser.add_argument("--gap", type=float, help="width to reach, in nats")
     parser.add_argument(
@@ -220,7 +224,10 @@ def run_capacity(given: argparse.Namespace) -> str:
     import fastpriv as fp
 
     if given.prior is not None and not given.mechanism.startswith("posterior:"):
-        raise fp.InvalidInput("capacities are over all priors; --prior is for posterior:epsilon=X")
+        raise fp.InvalidInput(
+            "--prior must be left out, because capacities are over all priors. It is for "
+            "posterior:epsilon=X."
+        )
     channel, _ = load(given.mechanism, given.prior, given.sizes)
     limits = {
         name: value
@@ -240,8 +247,8 @@ def run_capacity(given: argparse.Namespace) -> str:
     else:
         if given.time_limit is not None:
             raise fp.InvalidInput(
-                "--time-limit is for --individual, --group and --constrained; the capacity of the "
-                "whole channel takes --gap"
+                "--time-limit must come with --individual, --group or --constrained. The capacity "
+                "of the whole channel takes --gap."
             )
         slug, about, capacity = "channel-capacity", "", fp.channel_capacity(channel, **limits)
     title = NOTIONS[slug].title + about

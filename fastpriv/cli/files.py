@@ -31,12 +31,12 @@ def is_file(text: str) -> bool:
 
 
 def opened(path: str) -> IO[bytes]:
-    """Open a file; a pipe, which can be read only once, is kept for when it is asked for again."""
+    """Open a file. The content of a pipe, which can be read only once, is kept."""
     return io.BytesIO(_piped(path)) if is_pipe(path) else open(path, "rb")
 
 
 def is_pipe(path: str) -> bool:
-    """Whether a path is standard input, a pipe or a device: CSV, whatever its name."""
+    """Whether a path is standard input, a pipe or a device, which are read as CSV."""
     file = Path(path)
     return path in _STDIN or file.is_fifo() or file.is_char_device()
 
@@ -53,7 +53,7 @@ def read(path: str, name: str) -> Floats:
     file = Path(path)
     suffix = ".csv" if is_pipe(path) else file.suffix.lower()
     if suffix not in SUFFIXES:
-        raise InvalidInput(f"{name} must be a .csv or .npy file, got {path}")
+        raise InvalidInput(f"{name} must be a .csv or .npy file; got {path}.")
     try:
         with opened(path) as stream:
             if suffix == ".npy":
@@ -69,10 +69,12 @@ def read(path: str, name: str) -> Floats:
     except InvalidInput:
         raise
     except (ValueError, EOFError):
-        raise InvalidInput(f"cannot read {name} {path}: it is no array saved by numpy") from None
+        raise InvalidInput(
+            f"cannot read {name} {path}: it is not an array that numpy saved"
+        ) from None
     if table.ndim not in (1, 2) or table.size == 0 or table.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"{name} {path} must hold a table of numbers, got shape {table.shape} of {table.dtype}"
+            f"{name} {path} must be a table of numbers; got shape {table.shape} of {table.dtype}."
         )
     return np.atleast_2d(table).astype(np.float64)
 
@@ -111,7 +113,7 @@ def _numbers(lines: io.TextIOWrapper, path: str) -> list[Floats]:
     except csv.Error as problem:
         raise InvalidInput(f"line {reader.line_num} of {path}: {problem}") from None
     if not rows:
-        raise InvalidInput(f"{path} is empty; write one line of numbers for each row")
+        raise InvalidInput(f"{path} must have a line of numbers for each row; it is empty.")
     return rows
 
 
@@ -129,7 +131,7 @@ def _row(cells: list[str], line: int, path: str) -> Floats:
 
 
 def _wrong(cell: str, cells: list[str], line: int) -> str:
-    """Return why a cell is no number, and what may have been meant."""
+    """Return why a cell is not a number, and what may have been meant."""
     text = cell.strip()
     if not text:
         last = cells[-1] == cell and "" not in map(str.strip, cells[:-1])
@@ -167,7 +169,7 @@ def target(name: str, force: bool, suffixes: tuple[str, ...], *inputs: str | Non
     """Check before any work that a file may be written, and return its path."""
     path = Path(name)
     if path.suffix not in suffixes:
-        raise InvalidInput(f"{name} must end in {' or '.join(suffixes)}")
+        raise InvalidInput(f"{name} must end in {' or '.join(suffixes)}.")
     check_target(path, force, *(Path(each) for each in inputs if each is not None))
     return path
 
@@ -179,12 +181,12 @@ def write(path: Path, content: bytes, force: bool) -> None:
 
 
 def identity(path: Path, content: bytes) -> dict[str, str]:
-    """Return what a certificate says of a file: its name and the hash of its bytes."""
+    """Return the name of a file and the hash of its bytes, for a certificate."""
     return {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def source(text: str) -> dict[str, str]:
-    """Return what a certificate says of an input: the file and its hash, or the text itself."""
+    """Return the file and its hash, or the text itself, for a certificate."""
     if not is_file(text):
         return {"spec": text}
     with opened(text) as stream:

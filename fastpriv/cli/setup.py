@@ -16,7 +16,7 @@ def add_warm_up(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "warm-up",
         help="compile everything now rather than on first use",
-        description="Compile every kernel into the cache, in an image that is being built, say.\n"
+        description="Compile every kernel into the cache, for example in an image being built.\n"
         "NUMBA_CACHE_DIR moves the cache.",
         epilog=examples("fastpriv warm-up --jobs 4"),
     )

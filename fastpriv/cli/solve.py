@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fastpriv.design.exact.solution import ExactSolution
     from fastpriv.results import Solution
 
-#: The task that is no notion of the registry: a mapping that tells least about a secret.
+#: The task outside the registry of notions: a mapping with the smallest information about S.
 INFERENCE = "inference"
-#: Level of a mechanism that tells nothing, but for rounding.
+#: Level of a mechanism that reveals nothing, except for rounding.
 _NOTHING = 1e-9
 
 
@@ -65,14 +65,14 @@ class Certificate:
         rows = [
             [f"{_title(self.notion)} (nats)", up(best.level)],
             ["distortion", up(self.distortion)],
-            [f"least possible {self.minimised}, at least", down(best.bound)],
+            [f"smallest possible {self.minimised}, at least", down(best.bound)],
             ["method", best.method],
         ]
         spec = self.channel["spec"]
         lines = [table(rows), *([f"The channel is {spec}"] if spec else [])]
         if "exact" in self.sources:
             proof = self.sources["exact"]
-            lines.append(f"The least distortion at ratio {proof['ratio']} is exactly")
+            lines.append(f"The smallest distortion at ratio {proof['ratio']} is exactly")
             lines.append(f"{proof['value']}, verified in rational arithmetic.")
         if self.notion != "identifiability" and best.level < _NOTHING:
             lines.append("The best output does not depend on the database at all.")
@@ -112,7 +112,7 @@ def solved(given: argparse.Namespace, dense: bool) -> Certificate:
 
 
 def _proof(exact: ExactSolution) -> dict[str, str | bool]:
-    """Return what is exact about an optimum: fractions as strings, longer than doubles."""
+    """Return the exact numbers of an optimum, as strings: they are longer than doubles."""
     return {
         "ratio": str(exact.ratio),
         "value": str(exact.value),
@@ -121,7 +121,7 @@ def _proof(exact: ExactSolution) -> dict[str, str | bool]:
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Refuse options that a task has no use for, and ask for those it needs."""
+    """Refuse options that a task does not use, and require those it needs."""
     if given.exact:
         _check_exact(given)
     wrong, needed = ("prior", "sizes"), "joint"
@@ -129,32 +129,40 @@ def _check(given: argparse.Namespace) -> None:
         wrong, needed = ("joint", "metric"), "prior"
     for name in wrong:
         if getattr(given, name) is not None:
-            raise InvalidInput(f"{given.notion} takes no --{name}; see fastpriv solve --help")
+            raise InvalidInput(
+                f"--{name} must be left out for {given.notion}. See fastpriv solve --help."
+            )
     if getattr(given, needed) is None:
-        raise InvalidInput(f"{given.notion} needs --{needed}; see fastpriv solve --help")
+        raise InvalidInput(
+            f"--{needed} must be given for {given.notion}. See fastpriv solve --help."
+        )
     if given.epsilon is not None and given.notion == INFERENCE:
-        raise InvalidInput(f"{given.notion} is minimised at a distortion: give --distortion")
+        raise InvalidInput(
+            f"--epsilon must be left out: {given.notion} is minimised at a --distortion."
+        )
     searched = given.notion not in ("mutual-information", INFERENCE)
     if None not in (given.gap, given.distortion) and searched:
-        raise InvalidInput("levels are searched to 1e-6; --gap is for --epsilon")
+        raise InvalidInput(
+            "--gap must come with --epsilon. Levels at a --distortion are searched to 1e-6."
+        )
 
 
 def _check_exact(given: argparse.Namespace) -> None:
     """Refuse options that do not apply to exact optima."""
     if given.notion not in EXACT_NOTIONS or given.epsilon is None:
-        raise InvalidInput("--exact is for dp and identifiability at a level: give --epsilon")
+        raise InvalidInput("--exact must come with dp or identifiability, and --epsilon.")
     if given.gap is not None or given.time_limit is not None:
-        raise InvalidInput("an exact optimum has no gap: leave out --gap and --time-limit")
+        raise InvalidInput("--gap and --time-limit must be left out: an exact optimum has no gap.")
 
 
 def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Certificate:
-    """Find the mapping that tells least about S."""
+    """Find the mapping with the smallest information about S."""
     import numpy as np
 
     from fastpriv.design.inference import design_mapping
     from fastpriv.measures.distortion import distortion
 
-    joint = files.read(given.joint, "the joint law")
+    joint = files.read(given.joint, "the joint distribution")
     metric = 1.0 - np.eye(joint.shape[1])
     if given.metric is not None:
         metric = files.read(given.metric, "the metric")
@@ -183,16 +191,16 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "solve",
         help="find the best mechanism, and write it with a certificate",
-        description="Find the mechanism of least distortion (expected number of changed rows) at\n"
-        "a privacy level, or of least level at a distortion. The certificate says what the\n"
-        "channel has, measured on the numbers that are written, and what no mechanism can go\n"
-        "below.\n\n"
+        description="Find the mechanism of smallest distortion (expected number of changed\n"
+        "records) at a privacy level, or of smallest level at a distortion. The certificate has\n"
+        "the level and the distortion of the written numbers, and a proved lower bound for every\n"
+        "mechanism.\n\n"
         "  dp, identifiability, mutual-information\n"
         "             --prior with --epsilon or --distortion\n"
         "  pml, individual-capacity\n"
         "             the same, for priors on few databases\n"
-        "  inference  --joint, a file with P(S = s, X = x), with --distortion: what is released\n"
-        "             for X tells least about S",
+        "  inference  --joint, a file with P(S = s, X = x), with --distortion: the output for X\n"
+        "             with the smallest information about S",
         epilog=examples(
             "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --out best.csv "
             "--certificate best.json",
@@ -214,7 +222,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     goal = parser.add_mutually_exclusive_group(required=True)
     goal.add_argument("--epsilon", type=float, help="privacy level in nats")
-    goal.add_argument("--distortion", type=float, help="expected number of changed rows, or cost")
+    goal.add_argument(
+        "--distortion", type=float, help="expected number of changed records, or cost"
+    )
     parser.add_argument("--gap", type=float, help="certified gap to stop at")
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="then take the best found so far"

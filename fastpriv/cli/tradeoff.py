@@ -33,8 +33,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "tradeoff",
         help="the best privacy levels over a grid of distortions",
-        description="Print the least privacy level of any mechanism at each expected distortion\n"
-        "(number of changed rows), between proved bounds, as a table, as CSV and as a figure.",
+        description="Print the smallest privacy level of any mechanism at each expected\n"
+        "distortion (number of changed records), between proved bounds, as a table, as CSV and as\n"
+        "a figure.",
         epilog=examples(
             "fastpriv tradeoff --prior iid:p=0.7,0.3,n=3 --distortions 0.3,0.6",
             "fastpriv tradeoff --prior prior.csv --notions dp --points 5 --out curve.csv",
@@ -64,7 +65,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="least distortion over levels in closed form, for small priors",
+        help="smallest distortion over levels in closed form, for small priors",
     )
     parser.add_argument(
         "--levels", type=_numbers, metavar="LOW,HIGH", help="between which levels, with --exact"
@@ -96,7 +97,7 @@ def run(given: argparse.Namespace) -> str:
         text = exact_json(curves) if given.json else exact_table(curves)
         return text if given.json else "\n".join([text, *written])
     if given.levels is not None:
-        raise InvalidInput("--levels goes with --exact; a grid is given by --distortions")
+        raise InvalidInput("--levels must come with --exact. A grid is given by --distortions.")
     from fastpriv.design.curve import tradeoff_curve
 
     bar = sys.stderr.isatty() and find_spec("tqdm") is not None
@@ -137,7 +138,7 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{described(text)} is no list of numbers") from None
+        raise argparse.ArgumentTypeError(f"{described(text)} must be a list of numbers") from None
 
 
 EXACT_NOTIONS = ("dp", "identifiability")
@@ -154,29 +155,31 @@ def exact_curves(given: argparse.Namespace, prior: Distribution) -> list[ExactCu
     from fastpriv.design.exact.curve import exact_curve
 
     if given.distortions is not None or given.points is not None:
-        raise InvalidInput("an exact curve has no grid: leave out --distortions and --points")
+        raise InvalidInput(
+            "--distortions and --points must be left out: an exact curve has no grid."
+        )
     notions = [notion for notion in given.notions if notion in EXACT_NOTIONS]
     if not notions:
-        raise InvalidInput("--exact is for dp and identifiability")
+        raise InvalidInput("--exact must come with dp or identifiability.")
     return [exact_curve(prior, *_exact_levels(given, prior, notion), notion) for notion in notions]
 
 
 def _exact_levels(
     given: argparse.Namespace, prior: Distribution, notion: str
 ) -> tuple[float, float]:
-    """Return the range of levels: as given, or from the least one to where a closed form holds."""
+    """Return the given range of levels, or from the smallest to past the last closed form."""
     if given.levels is not None:
         if len(given.levels) != 2:
-            raise InvalidInput("--levels takes two numbers, such as 0,3")
+            raise InvalidInput("--levels must be two numbers, such as 0,3.")
         low, high = given.levels
         return low, high
-    least = prior.epsilon_x() if notion == "identifiability" else 0.0
+    smallest = prior.epsilon_x() if notion == "identifiability" else 0.0
     try:
         end = prior.epsilon_tilde if notion == "identifiability" else prior.epsilon_hat
         last = float(end())
     except TooLarge:
         last = math.inf
-    return least, last + _BEYOND if last < math.inf else least + _ENDLESS
+    return smallest, last + _BEYOND if last < math.inf else smallest + _ENDLESS
 
 
 def exact_json(given: list[ExactCurve]) -> str:
@@ -216,7 +219,7 @@ def exact_table(given: list[ExactCurve]) -> str:
             ends = down(piece.low), up(piece.high)
             sides = _polynomial(piece.numerator), _polynomial(piece.denominator)
             rows.append([curve.notion, *ends, *sides])
-    return f"Least distortion as a quotient of polynomials in a = e^epsilon:\n{table(rows)}"
+    return f"Smallest distortion as a quotient of polynomials in a = e^epsilon:\n{table(rows)}"
 
 
 def _polynomial(coefficients: tuple[int, ...]) -> str:

@@ -17,7 +17,7 @@ from fastpriv._drawing.safe import below_lines, highest, refined, stairs
 from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
 from fastpriv.accounting import PrivacyProfile
 from fastpriv.errors import InvalidInput, described, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ _BENDS = 256
 _LARGEST = sys.float_info.max
 #: Least delta that can be drawn.
 _LEAST = 1e-300
-#: Most releases: larger numbers are no longer told apart by a double.
+#: Most steps: a double does not distinguish larger numbers.
 _COUNTED = 2**53
 
 
@@ -54,7 +54,7 @@ def profile(
     Parameters
     ----------
     *mechanisms : channel, 2-D array or PrivacyProfile
-        What to draw, one line each, at the upper end of delta. Lines are stairs that are nowhere
+        The profiles, one line each, at the upper bound of delta. Lines are stairs that are nowhere
         below delta, also between the epsilons at which it was computed.
     labels : sequence of str, optional
         A name for each.
@@ -68,7 +68,7 @@ def profile(
     Returns
     -------
     matplotlib Axes
-        Delta is logarithmic down to ``least`` and linear from there to 0. The legend says from
+        Delta is logarithmic down to ``least`` and linear from there to 0. The legend states from
         where on delta is 0, or below what it never falls.
 
     Examples
@@ -82,7 +82,7 @@ def profile(
     """
     floor = check.real(least, "least", least=_LEAST, most=0.1)
     if not mechanisms:
-        raise InvalidInput("profile needs at least one channel or PrivacyProfile to draw")
+        raise InvalidInput("channels must be one channel or PrivacyProfile or more; got none.")
     drawn = _profiles(mechanisms)
     names = _names(labels, len(drawn))
     start = max(curve.delta(0.0).upper for curve in drawn)
@@ -103,7 +103,7 @@ def profile(
     ax.set_yscale("symlog", linthresh=floor, linscale=room)
     locator: Any = ax.yaxis.get_major_locator()
     locator.set_params(numticks=8)
-    finish(ax, "epsilon (nats)", "least delta of (epsilon, delta)-DP", legend=legend)
+    finish(ax, "epsilon (nats)", "smallest delta of (epsilon, delta)-DP", legend=legend)
     return ax
 
 
@@ -171,7 +171,7 @@ def _end(curve: PrivacyProfile, right: float) -> str:
 
 
 def _ends(points: Iterable[Bracket]) -> tuple[Floats, Floats]:
-    """Return all lower and all upper ends."""
+    """Return all lower and all upper bounds."""
     lower, upper = zip(*((b.lower, b.upper) for b in points), strict=True)
     return np.array(lower), np.array(upper)
 
@@ -214,22 +214,22 @@ def composition(
     most = check.integer(releases, "releases", 1)
     if most > _COUNTED:
         raise InvalidInput(f"releases must be at most 2^53, got {short(most)}")
-    chances = [
+    given = [
         check.real(delta, "delta", least=0.0, most=1.0)
         for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
     ]
-    if not chances:
-        raise InvalidInput("deltas must hold at least one delta, got none")
+    if not given:
+        raise InvalidInput("deltas must be one delta or more; got none.")
     once = _profiles([channel])[0]
     level = once.epsilon(0.0).upper
     counts = np.unique(np.rint(np.append(np.geomspace(1, most, 12), np.linspace(1, most, 25))))
     composed = [once.self_compose(int(k)) for k in counts]
-    bands = [_ends(profile.epsilon(delta) for profile in composed) for delta in chances]
+    bands = [_ends(profile.epsilon(delta) for profile in composed) for delta in given]
     total = np.multiply(counts, level)
     ax = axes(ax)
     name = f"levels add: {number(level)} each" if level < math.inf else "levels add"
     band(ax, counts, total, total, name, rising=None, color=INK, linestyle="-", linewidth=1.0)
-    for i, delta in enumerate(chances):
+    for i, delta in enumerate(given):
         style = look(i)
         if 0.0 < delta < 1.0 and level < math.inf:
             drift, spread = level * math.tanh(0.5 * level), level * math.sqrt(-2 * math.log(delta))
@@ -259,12 +259,12 @@ def type_two_error(
     ax: Axes | None = None,
     legend: bool | str = True,
 ) -> Axes:
-    """Draw trade-off functions (f-DP): the least type II error of a test over its type I error.
+    """Draw trade-off functions (f-DP): the smallest type II error of a test over its type I error.
 
     Parameters
     ----------
     *mechanisms : channel, 2-D array or PrivacyProfile
-        What to draw, one line each, at the lower end: what is guaranteed, between computed points
+        The profiles, one line each, at the guaranteed lower bound, between computed points
         too. Finite mechanisms are drawn with their exact corners.
     labels : sequence of str, optional
         A name for each.
@@ -282,7 +282,7 @@ def type_two_error(
     """
     ax = _curves(mechanisms, labels, _errors, ax)
     ax.plot([0.0, 1.0], [1.0, 0.0], color="0.6", linewidth=0.8, linestyle=":")
-    finish(ax, "type I error", "least type II error", legend=legend)
+    finish(ax, "type I error", "smallest type II error", legend=legend)
     return ax
 
 
@@ -297,7 +297,7 @@ def roc(
     Parameters
     ----------
     *mechanisms, labels, ax, legend
-        As for :func:`type_two_error`; the line is at the upper end: what is guaranteed.
+        As for :func:`type_two_error`; the line is the guaranteed upper bound.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def bayes_risk(
     ax: Axes | None = None,
     legend: bool | str = True,
 ) -> Axes:
-    """Draw the least error of a guess between two neighbours over the prior of one of them.
+    """Draw the smallest error of a guess between two neighbours over the prior of one of them.
 
     Parameters
     ----------
@@ -330,11 +330,11 @@ def bayes_risk(
     >>> import fastpriv as fp
     >>> ax = fp.plot.bayes_risk(fp.accounting.PrivacyProfile.laplace(1.0))
     >>> ax.get_ylabel()
-    'least error of a guess'
+    'smallest error of a guess'
     """
     ax = _curves(mechanisms, labels, _risks, ax)
     ax.plot([0.0, 0.5, 1.0], [0.0, 0.5, 0.0], color="0.6", linewidth=0.8, linestyle=":")
-    finish(ax, "prior probability of one of two", "least error of a guess", legend=legend)
+    finish(ax, "prior probability of one of two", "smallest error of a guess", legend=legend)
     return ax
 
 
@@ -350,7 +350,7 @@ def renyi(
     Parameters
     ----------
     *mechanisms, labels, ax, legend
-        As for :func:`type_two_error`; the line is at the upper end: what is guaranteed.
+        As for :func:`type_two_error`; the line is the guaranteed upper bound.
     orders : 1-D array, optional
         Rising, above 1; by default 33 from 1.01 to 65.
 
@@ -381,7 +381,7 @@ def _curves(
 ) -> Axes:
     """Draw bounds of profiles: places, the end that is attained and the end that is guaranteed."""
     if not mechanisms:
-        raise InvalidInput("a plot needs at least one channel or PrivacyProfile to draw")
+        raise InvalidInput("profiles must be one channel or PrivacyProfile or more; got none.")
     drawn = _profiles(mechanisms)
     names = _names(labels, len(drawn))
     lines = [bounds(curve) for curve in drawn]

@@ -29,16 +29,16 @@ def tradeoff(
 ) -> Axes:
     """Draw the best levels over distortion, with the bounds of Theorem 1 as thin lines.
 
-    The figure of Wang-Ying-Zhang 2015: the best identifiability and differential privacy levels,
-    which lie within eps_X of each other, and the least mutual information, on an axis of its own
-    because it counts nats of the whole database. Stars mark up to where the levels are known to
-    share the curve h^-1(D): eps_hat and eps_tilde. Levels fall with the distortion. Between
-    computed points the lines are stairs at the upper end: every level that is drawn can be reached.
+    The figure of Wang-Ying-Zhang 2015. The best identifiability and differential privacy levels
+    differ by at most eps_X. The smallest mutual information has its own axis, because it counts
+    nats of the whole database. Stars mark eps_hat and eps_tilde, up to which the levels share the
+    curve h^-1(D). Between computed points the lines are upper bounds: every level on them can be
+    reached.
 
     Parameters
     ----------
     curve : TradeoffCurve or Distribution
-        What to draw; of a prior, its curve on the default grid.
+        The curve; for a prior, its curve on the default grid.
     ax : matplotlib Axes, optional
         Where; by default new ones.
     legend : bool or str
@@ -47,7 +47,7 @@ def tradeoff(
     Returns
     -------
     matplotlib Axes
-        Those of the levels; mutual information is on their twin, if both are drawn.
+        The axes of the levels; mutual information is on their twin, if both are drawn.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def tradeoff(
 
 
 def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
-    """Draw the least distortion over the level, with a dot at every break point.
+    """Draw the smallest distortion over the level, with a dot at every break point.
 
     Parameters
     ----------
     curve : ExactCurve
-        What to draw.
+        The curve.
     ax : matplotlib Axes, optional
         Where; by default new ones.
     legend : bool or str
@@ -75,32 +75,32 @@ def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = Tru
     Returns
     -------
     matplotlib Axes
-        Those drawn on.
+        The axes.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> ax = fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0))
     >>> ax.get_ylabel()
-    'least expected number of changed rows'
+    'smallest expected number of changed records'
     """
     return curve.plot(ax, legend=legend)
 
 
 def implications(derived: Implications, ax: Axes | None = None) -> Axes:
-    """Draw which guarantee gives which, as an outline: each box under the one that it rests on.
+    """Draw which guarantee implies which, as an outline: each box below its premise.
 
     Parameters
     ----------
     derived : Implications
-        What to draw.
+        The result of :func:`fastpriv.implications`.
     ax : matplotlib Axes, optional
         Where; by default new ones, 7 inches wide.
 
     Returns
     -------
     matplotlib Axes
-        Beside each box the formula that gives its level, e the level above, and the source.
+        Next to each box are the formula of its level, with e the level above, and the source.
 
     Examples
     --------
@@ -109,29 +109,31 @@ def implications(derived: Implications, ax: Axes | None = None) -> Axes:
     'what follows from dp at level 0.5'
     """
     if not isinstance(derived, Implications):
-        raise InvalidInput(f"what fp.implications returns is expected, got {described(derived)}")
+        raise InvalidInput(f"derived must be a result of implications; got {described(derived)}.")
     return derived.plot(ax)
 
 
-#: Colour, hatching and name of what a level is about.
+#: Colour, hatching and name of each scope.
 _LOOKS = {
-    "mechanism": (FAMILY[0], "", "whatever the law of the database"),
+    "mechanism": (FAMILY[0], "", "for every distribution of the database"),
     "prior": (FAMILY[1], "//", "under the prior"),
     "secret": (FAMILY[2], "..", "about the secret"),
 }
-#: Ratio of levels from which on the axis is logarithmic, and the decades it shows at most.
-_FAR, _DECADES = 100.0, 9
+#: Ratio of levels from which on the axis is logarithmic.
+_FAR = 100.0
+#: Most decades of a logarithmic axis.
+_DECADES = 9
 #: Characters in a line of a title.
 _WRAP = 26
 
 
 def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -> Axes:
-    """Draw the levels of an audit that are in nats, brackets as a paler end of the bar.
+    """Draw the levels of an audit that are in nats; the pale part of a bar is a bracket.
 
     Parameters
     ----------
     audit : Audit
-        What to draw.
+        The audit.
     ax : matplotlib Axes, optional
         Where; by default new ones.
     legend : bool or str
@@ -151,11 +153,11 @@ def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -
     ax = axes(ax, (6.4, 1.2 + 0.34 * len(bars)))
     pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in bars]
     finite = [pair.upper for pair in pairs if 0.0 < pair.upper < math.inf]
-    most, least = max(finite, default=1.0), min(finite, default=1.0)
+    most, smallest = max(finite, default=1.0), min(finite, default=1.0)
     left = 0.0
-    if most > _FAR * least:
+    if most > _FAR * smallest:
         ax.set_xscale("log")
-        left = max(least / 3.0, most * 10.0**-_DECADES)
+        left = max(smallest / 3.0, most * 10.0**-_DECADES)
     right = most * (1.6 if left == 0.0 else (most / left) ** 0.4)
     ax.set_xlim(left, right)
     named = set[str]()
@@ -186,6 +188,6 @@ def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -
 
 
 def _beside(ax: Axes, x: float, y: int, text: str, points: int, **look: Any) -> None:
-    """Write next to the end of a bar; a browser drops spaces at the ends of a text."""
+    """Write next to the end of a bar."""
     place: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
     ax.annotate(text, (x, y), va="center", **place, **look)
