@@ -60,12 +60,12 @@ class SecretCase(Case):
     @cached_property
     def odds(self) -> Leakages:
         """How far outputs move the odds of values of S."""
-        return matrix_leakages(self.secret.array, self._masses, self.error)
+        return matrix_leakages(self.secret.table(), self._masses, self.error)
 
     def told(self) -> Witness:
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
-        s = self.values[self.secret.array[:, y].argmax()]
+        s = self.values[self.secret.table()[:, y].argmax()]
         return Witness(self._mechanism.output_row(y), np.array([s]))
 
     def share(self, worst: bool = False) -> float:

@@ -23,7 +23,6 @@ from fastpriv.channels.queries import slice_ways
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.columns import log_marginal
 from fastpriv.spaces import Space
 
 #: Neutral elements of the least and the largest attribute value.
@@ -248,4 +247,4 @@ def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDA
     """Return which values of row i can occur."""
     if prior is None:
         return np.ones(channel.space.sizes[i], dtype=bool)
-    return np.asarray(log_marginal(prior, i)[0] > -math.inf)
+    return np.asarray(prior.log_marginal(i)[0] > -math.inf)

@@ -67,7 +67,7 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
         return x
     possible, logs = prior.probabilities() > 0, np.zeros(1)
     for kernel, value in zip(kernels, y.tolist(), strict=True):
-        logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
+        logs = np.add.outer(logs, kernel.log_relative[:, value]).reshape(-1)
     return prior.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
 
 
@@ -106,7 +106,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
-    lines, n, axes = prior.line_table, prior.space.n, prior.type_weights.ndim
+    lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
     best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())

@@ -35,7 +35,6 @@ from fastpriv.measures.attributes import (
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.columns import log_marginal
 
 __all__ = [
     "disclosure_threshold",
@@ -285,7 +284,7 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     else:
         i = row_number(prior, row)
         low = high = row_codes(attribute, i, prior.space.sizes[i])
-        logs, error = log_marginal(prior, i)
+        logs, error = prior.log_marginal(i)
         weights, occurs = np.exp(logs), logs > -math.inf
     sure = occurs & (low == high)
     if not sure.any():

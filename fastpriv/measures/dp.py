@@ -86,7 +86,7 @@ def neighbour_level(channel: AbstractChannel) -> float:
 
 @neighbour_level.register
 def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel.array, channel.space.axes)
+    return matrix_level(channel.table(), channel.space.axes)
 
 
 @neighbour_level.register
@@ -146,12 +146,12 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
     """The largest ratio over moves of one row from class to class. Cost O(classes)."""
-    return _class_level(channel, channel.entry)
+    return _class_level(channel, channel.all_entries)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
     """Return ln of the largest ratio of a number per class over moves of one row."""
-    source, target = channel.stack.source, channel.stack.target
+    source, target = channel.all_classes.source, channel.all_classes.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
     return round_up(float(ratios.max(initial=0.0)))
@@ -160,7 +160,7 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
     if channel.is_listable:
         return live_level(
@@ -169,7 +169,7 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
     if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
-        logs = -channel.tilt()[1]
+        logs = -channel.log_tilt()[1]
         home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
     ratios = (home.log_ratios(rows[:1]).T for rows in channel.alike_groups)

@@ -24,7 +24,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import LISTED, as_exchangeable, many_types
+from fastpriv.priors.exchangeable import LISTED
 from fastpriv.results import Bracket
 
 #: Logarithm of how much larger than what underflow took the probability of an output must be.
@@ -45,7 +45,7 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
 @entropy_gain.register
 def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_gain(channel.array, prior.probabilities())
+    return matrix_gain(channel.table(), prior.probabilities())
 
 
 @entropy_gain.register
@@ -55,7 +55,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     They are told apart by the output, and their databases are equally likely. Cost O(classes).
     Otherwise take the matrix, with its rows divided by their sums.
     """
-    view = as_exchangeable(prior)
+    view = prior.by_type()
     if view is None:
         return entropy_gain(channel.as_channel(), prior)
     types, gains = channel.types, [0.0]
@@ -94,17 +94,17 @@ def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
 
     Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
     """
-    if channel.owns(prior) and channel.space.size > LISTED:
+    if channel.is_own_prior(prior) and channel.space.size > LISTED:
         return own_gain(channel)
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         log_p = types.log_prior(same)
         weights = log_p - types.log_each
         gain = type_gain(types.pairs, weights, same.entropy(), types.occurs)
         return gain + same.log_error + types.error
-    occurs, tilt = channel.tilt()
+    occurs, tilt = channel.log_tilt()
     weights, logs, _ = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
-    return vector_gain(prior.probabilities(), weights, channel.kernels, logs, occurs)
+    return vector_gain(prior.probabilities(), weights, channel.hamming_kernels, logs, occurs)
 
 
 def own_gain(channel: TiltedChannel) -> float:
@@ -114,7 +114,7 @@ def own_gain(channel: TiltedChannel) -> float:
     this factor's excess over 1 times the largest -ln R.
     """
     noise, largest = 0.0, 1.0
-    for kernel, rows in channel.kernels.groups():
+    for kernel, rows in channel.hamming_kernels.groups():
         assert isinstance(kernel, Symmetric)
         moved = (kernel.m - 1) * kernel.off
         noise += len(rows) * (channel.epsilon * moved - math.log(kernel.stay))
@@ -151,7 +151,7 @@ def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
 @rows_gain.register
 def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
     """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
-    pairs = many_types(prior, kernels)
+    pairs = prior.type_pairs(kernels)
     if pairs is None:
         return vector_gain(
             prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()

@@ -127,9 +127,9 @@ def extreme_level(channel: AbstractChannel) -> float:
 @extreme_level.register
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    size = len(channel.array)
+    size = len(channel.table())
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
-    return matrix_level(channel.array, axes)
+    return matrix_level(channel.table(), axes)
 
 
 @extreme_level.register
@@ -165,9 +165,9 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
         return round_up(channel.epsilon * types.n + float(spread)) + types.error
-    occurs, tilt = channel.tilt()
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.kernels)
+    occurs, tilt = channel.log_tilt()
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -181,7 +181,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
-    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
+    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -317,7 +317,7 @@ def worst_leakage_factor(
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
     """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
     if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
-        return measured(run, channel.array, prior.probabilities()[None])
+        return measured(run, channel.table(), prior.probabilities()[None])
     return math.nan
 
 

@@ -51,7 +51,7 @@ def maxima_level(channel: AbstractChannel) -> float:
 @maxima_level.register
 def _dense_maxima_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    level = measured(kernels.maxima_levels, channel.array)
+    level = measured(kernels.maxima_levels, channel.table())
     return log_total(channel.column_maxima()) if math.isnan(level) else level
 
 
@@ -70,7 +70,7 @@ def _product_maxima_level(channel: ProductChannel) -> float:
 @singledispatch
 def _row_maxima(kernel: RowKernel) -> float:
     """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
-    return log_total(kernel.tops)
+    return log_total(kernel.column_maxima)
 
 
 @_row_maxima.register
@@ -169,7 +169,7 @@ def _type_maxima_slack(channel: TypeChannel) -> float:
 def _tilted_maxima_slack(channel: TiltedChannel) -> float:
     """Probabilities that are products over n rows."""
     tilt = channel.by_type
-    return 4.0 * row_slack(channel.kernels) if tilt is None else tilt.error
+    return 4.0 * row_slack(channel.hamming_kernels) if tilt is None else tilt.error
 
 
 @maxima_slack.register
@@ -182,7 +182,7 @@ def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
 @maxima_slack.register
 def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
     """One kernel for each row, made from one of the prior."""
-    return 4.0 * row_slack(channel.kernels)
+    return 4.0 * row_slack(channel.hamming_kernels)
 
 
 @maxima_slack.register

@@ -61,7 +61,7 @@ def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
     Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
     the odds of neighbours matter by their types only.
     """
-    stack, entry = channel.stack, channel.entry
+    stack, entry = channel.all_classes, channel.all_entries
     kinds = stack.row[stack.source], stack.row[stack.target]
     seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
     if not len(seen):

@@ -25,9 +25,9 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
     i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
     """
-    space, kernel = channel.space, channel.kernels[i]
+    space, kernel = channel.space, channel.hamming_kernels[i]
     assert isinstance(kernel, Symmetric)
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.kernels]
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
     mixed = mix(
         channel.base.probabilities().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]]
     )
@@ -101,8 +101,10 @@ def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
     Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
     added up instead have a relative error, and their difference has lost what they share.
     """
-    error = 2.0 * row_slack(channel.kernels)
-    return error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.kernels))
+    error = 2.0 * row_slack(channel.hamming_kernels)
+    return (
+        error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.hamming_kernels))
+    )
 
 
 def log_sum(first: Floats, second: Floats) -> Floats:

@@ -83,7 +83,7 @@ def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
     total = 0.0
     for law, kernel, count in zip(laws, which, counts, strict=True):
         own = prior.distinct[law]
-        matrix = channel.kernels.distinct[kernel].near[own > 0.0]
+        matrix = channel.kernels.distinct[kernel].relative[own > 0.0]
         total += float(count) * _log_least(matrix, own[own > 0.0], 16.0)
     return lowered(total, 4.0 * len(counts))
 

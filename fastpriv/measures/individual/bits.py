@@ -22,7 +22,6 @@ from fastpriv.channels.queries import (
     corner_error,
     corner_laws,
 )
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.individual.search import capped, widened
 from fastpriv.measures.pointwise.intervals import at_corners
 from fastpriv.results import IndividualCapacity
@@ -45,7 +44,7 @@ def interval_leak(
     Cost O(N n^2 K).
     """
     matrix, n = np.array(channel.nearest_matrix()), channel.space.n
-    rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
+    rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
     def corners(i: int) -> Floats:
@@ -155,7 +154,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
     n, matrix = channel.space.n, np.array(channel.nearest_matrix())
     x = channel.space.rows(np.arange(channel.space.size))
     ones, tables = x.sum(axis=1), []
-    for i in np.unique(row_kinds(channel), return_index=True)[1].tolist():
+    for i in np.unique(channel.record_kinds, return_index=True)[1].tolist():
         halves = [matrix[x[:, i] == value] for value in (0, 1)]
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
         means = [_means(*half, n) for half in zip(halves, others, strict=True)]

@@ -9,7 +9,6 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, ProductChannel
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import TooLarge, short
 from fastpriv.measures.individual.bits import interval_leak
 from fastpriv.measures.individual.inputs import most_information
@@ -59,7 +58,7 @@ def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
 def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
     """Return for each row its channels to the output, with the other rows at corners."""
     n, m = channel.space.n, laws.shape[1]
-    rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
+    rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     count = len(rows) * len(laws) ** (n - 1)
     if count > _CHANNELS:
         raise TooLarge(

@@ -12,7 +12,6 @@ from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
 from fastpriv.errors import InvalidInput
 from fastpriv.priors import Distribution, Markov
-from fastpriv.priors.columns import column
 
 
 def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
@@ -31,8 +30,8 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
     near = np.full((len(outputs), int(outputs.max()), 2), -math.inf)
     at_row = np.empty((len(outputs), 2))
     for kind, kernel in enumerate(kernels.distinct):
-        near[kind, : outputs[kind]] = kernel.log_near.T
-        seen = kernel.log_near[:, kernel.tops > 0.0]
+        near[kind, : outputs[kind]] = kernel.log_relative.T
+        seen = kernel.log_relative[:, kernel.column_maxima > 0.0]
         odds = seen[0] - seen[1]
         at_row[kind] = odds.min(), odds.max()
     rows = kernels.assignment
@@ -75,13 +74,13 @@ def leakage_given(
         silent.assignment[i] = len(sizes) + plain[i]
         mixed.assignment[i] = len(kernels.distinct) + plain[i]
         nothing[i] = where[i] = value
-    known = column(prior, silent, nothing)
+    known = prior.column(silent, nothing)
     if known.mass == -math.inf:
         raise InvalidInput(
             "the given values of rows have probability zero together; nothing can be conditioned "
             "on that"
         )
-    both = column(prior, mixed, where)
+    both = prior.column(mixed, where)
     if not possible or both.mass == -math.inf:
         return 0.0
     error = both.error + known.error + 4.0 * ULP * abs(both.mass)

@@ -23,7 +23,6 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
@@ -34,8 +33,6 @@ from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
 from fastpriv.measures.pointwise.types import tilted_types
 from fastpriv.measures.stacks import measured
 from fastpriv.priors import Distribution, Exchangeable, Markov
-from fastpriv.priors.columns import column
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Bracket
 
 __all__ = ["pml"]
@@ -117,7 +114,7 @@ def level_bounds(
     channel: AbstractChannel, prior: Distribution
 ) -> tuple[float | Bracket, float | Bracket]:
     """Return the largest of both leakages, as brackets where a long chain has only bounds."""
-    kernels = row_kernels(channel)
+    kernels = channel.kernels
     if kernels is not None and isinstance(prior, Markov) and is_long(prior):
         return leakage_bounds(prior, kernels)
     return leakage_levels(channel, prior)
@@ -131,13 +128,13 @@ def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
 
 @leakages.register
 def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel.array, prior.probabilities(), logs=prior.logs_if_rare())
+    return matrix_leakages(channel.table(), prior.probabilities(), logs=prior.logs_if_rare())
 
 
 @leakage_at.register
 def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel.array[:, [channel.column_index(y)]])
+    one = np.ascontiguousarray(channel.table()[:, [channel.column_index(y)]])
     return float(matrix_leakages(one, prior.probabilities(), logs=prior.logs_if_rare()).above[0])
 
 
@@ -147,7 +144,7 @@ def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float,
     if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
-        above = measured(run, channel.array, prior.probabilities()[None])
+        above = measured(run, channel.table(), prior.probabilities()[None])
         if not math.isnan(above):
             return above, below.item()
     return leakages(channel, prior).largest()
@@ -173,7 +170,7 @@ def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tup
 @leakage_at.register
 def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
-    return column(prior, channel.kernels, y).leakage()
+    return prior.column(channel.kernels, y).leakage()
 
 
 @leakages.register
@@ -197,15 +194,15 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakages(channel.as_channel(), prior)
-    return Leakages(*map(channel.spread_out, type_leakages(channel, types)))
+    return Leakages(*map(channel.per_database, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakage_levels(channel.as_channel(), prior)
     return type_leakages(channel, types).largest()
@@ -214,7 +211,7 @@ def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[flo
 @leakage_at.register
 def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         law, logs = channel.class_distribution(prior, y)
         entry = channel.entries[int(channel.types.number(y[None])[0])]
@@ -238,7 +235,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel.entry) + 8 * channel.space.n + 64) * ULP
+    slack = (len(channel.all_entries) + 8 * channel.space.n + 64) * ULP
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
@@ -250,8 +247,10 @@ def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool
 @leakages.register
 def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
-    occurs, tilt = channel.tilt()
-    both = vector_leakages(prior.probabilities(), channel.kernels, prior.logs_if_rare(), tilt)
+    occurs, tilt = channel.log_tilt()
+    both = vector_leakages(
+        prior.probabilities(), channel.hamming_kernels, prior.logs_if_rare(), tilt
+    )
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
@@ -279,7 +278,7 @@ def _posterior_chain_leakage_levels(
     channel: PosteriorChain, prior: Distribution
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
-    if not channel.owns(prior):
+    if not channel.is_own_prior(prior):
         return leakage_levels.dispatch(TiltedChannel)(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
@@ -291,7 +290,7 @@ def _posterior_chain_leakage_levels(
 @leakage_at.register
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
-    if not channel.owns(prior):
+    if not channel.is_own_prior(prior):
         return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)

@@ -16,7 +16,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.pointwise.types import rows_types
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import OutputForm, many_types
+from fastpriv.priors.exchangeable import OutputForm
 
 
 @singledispatch
@@ -128,7 +128,7 @@ def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple
     """
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        pairs = many_types(prior, kernels)
+        pairs = prior.type_pairs(kernels)
         if pairs is None:
             return rows_leakages(prior, kernels).largest()
         return rows_types(prior, pairs).largest()
@@ -142,8 +142,8 @@ def count_leakages(
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
         return None
-    allowed, leaks = prior.possible, [(0, 0.0, 0.0)]
-    zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+    allowed, leaks = prior.possible_counts, [(0, 0.0, 0.0)]
+    zero, one = (kernel.column_maxima > 0.0).tolist()  # which values can come out at all
     for ones in range(0 if zero else n, n + 1 if one else 1):
         form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
         mass, best = form.log_mass(prior.log_weights), form.extreme(allowed)

@@ -24,12 +24,12 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
 def _product_scaled_matrix(channel: ProductChannel) -> Floats:
     """Every column divided by its largest entry."""
     channel.check_matrix_fits()
-    return np.array(channel.kron([k.near for k in channel.kernels.distinct]), order="C")
+    return np.array(channel.kron([k.relative for k in channel.kernels.distinct]), order="C")
 
 
 @scaled_matrix.register
 def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
     """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
-    occurs, tilt = channel.tilt()
-    near = scaled_matrix(ProductChannel.of(channel.kernels))
+    occurs, tilt = channel.log_tilt()
+    near = scaled_matrix(ProductChannel.of(channel.hamming_kernels))
     return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

@@ -12,7 +12,6 @@ from fastpriv._matrices.leakage import Leakages
 from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.channels.tilted import TiltedChannel, TypeTilt
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchangeable import as_exchangeable
 
 
 def pair_leakages(
@@ -51,10 +50,10 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
     types = channel.by_type
     if types is None:
         return None
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         both = own_types(types, 2.0 * channel.misfit)
     else:
-        same = as_exchangeable(prior)
+        same = prior.by_type()
         if same is None or not types.fits:
             return None
         error = types.error + same.log_error
