@@ -19,7 +19,8 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, ULP, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
-from fastpriv._matrices.excess import (
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import (
     SMALL,
     Excess,
     excess_information,
@@ -27,7 +28,6 @@ from fastpriv._matrices.excess import (
     perturbed,
     relative_excess,
 )
-from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.errors import InvalidInput, described
@@ -91,17 +91,22 @@ class RowKernel:
 
     @cached_property
     def log_relative(self) -> Floats:
-        """Log of ``near``."""
+        """Log of ``relative``."""
         seen = (self.matrix > 0) & (self.column_maxima > 0)
         logs = -log_ratio(np.where(seen, self.column_maxima, 1.0), np.where(seen, self.matrix, 1.0))
         return np.where(seen, logs, -math.inf)
 
     def column(self, y: int) -> RowKernel:
         """Return the column of one output, with accurate logarithms."""
-        part = RowKernel(self.matrix[:, [y]])
-        for name in ("loss", "relative", "log_relative"):
-            part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
-        return part
+        parts = (self.matrix, self.relative, self.log_relative, self.loss)
+        return RowKernel.of(*(np.ascontiguousarray(part[:, [y]]) for part in parts))
+
+    @classmethod
+    def of(cls, matrix: Floats, relative: Floats, log_relative: Floats, loss: Floats) -> RowKernel:
+        """Make a kernel whose entries relative to the column maxima are known better than W."""
+        kernel = RowKernel(matrix)
+        kernel.relative, kernel.log_relative, kernel.loss = relative, log_relative, loss
+        return kernel
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -362,7 +367,7 @@ class TiltedRow(RowKernel):
             logs = kernel.log_relative - np.log1p(apart)[:, None]
         super().__init__(matrix)
         self.logs = logs
-        #: Bound on the error of ``log_near``, in which two terms may cancel.
+        #: Bound on the error of ``log_relative``, in which two terms may cancel.
         self.log_error = 16.0 * ULP * float(np.abs(logs).max())
         self.occurs = law > 0.0
         self.base, self._epsilon = law, kernel.epsilon

@@ -117,13 +117,12 @@ def _joined(first: RowKernels, second: RowKernels) -> RowKernels:
 
 
 def _product(first: RowKernel, second: RowKernel) -> RowKernel:
-    """Product of two columns, divided by its largest entry, with the digits of 1 - near."""
+    """Product of two columns, divided by its largest entry, with all digits of 1 less it."""
     logs = first.log_relative + second.log_relative
     most = logs.max()
     logs = logs - most if most > -np.inf else logs
-    kernel = RowKernel(np.exp(logs))
-    kernel.__dict__.update(log_near=logs, near=kernel.matrix, loss=-np.expm1(logs))
-    return kernel
+    relative = np.exp(logs)
+    return RowKernel.of(relative, relative, logs, -np.expm1(logs))
 
 
 def _error(kernels: RowKernels, count: int) -> float:

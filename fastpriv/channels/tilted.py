@@ -22,7 +22,9 @@ from fastpriv._core.defined import load
 from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
-from fastpriv._matrices.excess import (
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.ratios import inwards
+from fastpriv._matrices.tilted import (
     FORMED,
     SMALL,
     Excess,
@@ -31,8 +33,6 @@ from fastpriv._matrices.excess import (
     perturbed,
     relative_excess,
 )
-from fastpriv._matrices.leakage import TINY
-from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.sequential import States, chain_draws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes

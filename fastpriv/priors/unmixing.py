@@ -19,8 +19,8 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp
-from fastpriv._matrices.excess import wide_home
 from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import wide_home
 from fastpriv._structure.rows import Symmetric
 from fastpriv.errors import Infeasible
 

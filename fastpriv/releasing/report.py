@@ -23,6 +23,7 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.errors import InvalidInput, described
+from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
@@ -311,11 +312,11 @@ def spending(path: str) -> dict[str, float]:
 
 def _costs(levels: Mapping[str, float]) -> dict[str, float]:
     """Return the level of every notion that a ledger adds up and that some level measures."""
-    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    measured = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
     return {
-        slug: measured[notion.measure]
+        slug: measured[LEVELS[slug]]
         for slug, notion in NOTIONS.items()
-        if notion.law is not None and notion.measure is not None and notion.measure in measured
+        if notion.law is not None and slug in LEVELS and LEVELS[slug] in measured
     }
 
 
