@@ -14,7 +14,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.arguments import as_pair, output_rows
+from fastpriv.measures.inputs import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
 
 __all__ = ["pml_chain"]

@@ -15,7 +15,7 @@ from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.errors import InvalidInput, TooLarge, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 
