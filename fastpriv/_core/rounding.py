@@ -115,11 +115,6 @@ def quotient_up(top: float, bottom: float) -> float:
     return _above(top / bottom, lambda at: at * Fraction(bottom) < Fraction(top))
 
 
-def quotient_down(top: float, bottom: float) -> float:
-    """Return the largest double that is no more than the exact quotient; bottom is positive."""
-    return -quotient_up(-top, bottom)
-
-
 def _above(nearest: float, short: Callable[[Fraction], bool]) -> float:
     """Return a rounded number, or the next double where it is short of the exact one."""
     if math.isinf(nearest):
@@ -133,14 +128,6 @@ def root_up(value: float) -> float:
     if not math.isfinite(root):
         return root
     return math.nextafter(root, math.inf) if Fraction(root) ** 2 < Fraction(value) else root
-
-
-def root_down(value: float) -> float:
-    """Return the largest double that is no more than the square root."""
-    root = math.sqrt(value)
-    if not math.isfinite(root):
-        return root
-    return math.nextafter(root, 0.0) if Fraction(root) ** 2 > Fraction(value) else root
 
 
 def log_up(value: float) -> float:
@@ -290,3 +277,31 @@ def _rank(value: float) -> int:
 
 def _float(rank: int) -> float:
     return float(struct.unpack("<d", struct.pack("<q", rank))[0])
+
+
+#: More than what rounding changes in any sum here: nine million units of roundoff.
+_AMPLE = 1e-9
+
+
+def roundoff(units: float) -> float:
+    """Return so many units of roundoff: the relative error of so many operations in turn."""
+    return units * ULP
+
+
+def sum_error(terms: float, each: float) -> float:
+    """Bound the error of a sum of terms that are off by ``each`` units of roundoff, in any order.
+
+    Relative to the sum of the absolute values of the terms. To first order it is terms - 1 + each
+    units; the unit left over covers products of errors up to 9e7 terms (docs/theory/rounding.md).
+    """
+    return (terms + each) * ULP
+
+
+def well_above(value: Number) -> Number:
+    """Return a positive number raised by 1e-9 of itself, where that many digits are not needed."""
+    return value * (1.0 + _AMPLE)
+
+
+def well_below(value: Number) -> Number:
+    """Return a positive number lowered by 1e-9 of itself, as :func:`well_above` does upwards."""
+    return value * (1.0 - _AMPLE)

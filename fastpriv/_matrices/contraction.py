@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.results import Bracket
@@ -87,9 +87,9 @@ def _distances(rows: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
     norms = np.einsum("xy,xy->x", root, root)
     sums = norms[start:stop, None] + norms
     square = sums - 2.0 * (root[start:stop] @ root.T)
-    doubt = (3 * rows.shape[1] + 16) * ULP * sums
-    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - 16.0 * ULP, 0.0)
-    high = np.sqrt(np.maximum(square + doubt, 0.0)) + 16.0 * ULP
+    doubt = sum_error(3 * rows.shape[1], 16) * sums
+    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - roundoff(16.0), 0.0)
+    high = np.sqrt(np.maximum(square + doubt, 0.0)) + roundoff(16.0)
     return lowered(0.5 * low**2, 8.0), raised(0.5 * high**2, 8.0)
 
 

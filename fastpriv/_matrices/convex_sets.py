@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpriv._core.divergence import divergence
 from fastpriv._core.highs import Answer, Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised, roundoff, sum_error
 from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv.errors import SolverFailure
@@ -37,8 +37,8 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
     last = float(column[order][added > 0].max(initial=0.0))
     law = lower.copy()
     law[order] += added
-    bound = mean - (4 * len(lower) + 16) * ULP * (mean + last)
-    least = float(column.min()) * (1.0 - 4.0 * ULP)  # which no mean is below
+    bound = mean - sum_error(4 * len(lower), 16) * (mean + last)
+    least = lowered(float(column.min()), 4.0)  # which no mean is below
     return max(least, bound), law
 
 
@@ -49,7 +49,7 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     """
     order = np.argsort(column)[::-1]
     law, values = centre[order], column[order]
-    taken = np.clip(radius * (1.0 + 4.0 * ULP) - (np.cumsum(law) - law), 0.0, law)
+    taken = np.clip(raised(radius, 4.0) - (np.cumsum(law) - law), 0.0, law)
     least, moved = float(values[-1]), float(taken.sum())
     mean = least * moved + float(values @ (law - taken))
     top = float(values[taken < law].max(initial=least))
@@ -57,7 +57,7 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     reached[order] -= taken
     reached[order[-1]] += moved
     room = mean + (top if radius > 0.0 else 0.0)  # nothing is taken: only sums are rounded
-    return max(least, mean - (4 * len(law) + 16) * ULP * room), reached
+    return max(least, mean - sum_error(4 * len(law), 16) * room), reached
 
 
 def divergence_least(centre: Floats, radius: float, column: Floats, inner: float) -> Least:
@@ -76,7 +76,7 @@ def divergence_least(centre: Floats, radius: float, column: Floats, inner: float
     best, log_t = max((0.0, low), (-value, log_t))
     reached = np.zeros(len(centre))
     reached[seen] = law * np.exp(-gaps / math.exp(log_t))
-    return (least + best) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, inner)
+    return lowered(least + best, 4.0), _drawn_in(reached / reached.sum(), centre, inner)
 
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
@@ -85,7 +85,7 @@ def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
         far = divergence(law, centre)
         if far <= radius:
             return law
-        law = centre + radius / far * (1.0 - 8.0 * ULP) * (law - centre)
+        law = centre + lowered(radius / far, 8.0) * (law - centre)
     return centre
 
 
@@ -96,7 +96,7 @@ def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
     # Where little is lost the sum is 1 - lost, and keeps its digits.
     near = lost < 0.5
     log_mean = math.log1p(-lost) if near else math.log(float(law @ np.exp(-gaps / t)))
-    slack = (4 * len(law) + 32) * ULP
+    slack = sum_error(4 * len(law), 32)
     radius = radius * (1.0 + slack) + slack * (1.0 if radius > 0 else 0.0)
     error = slack * (-log_mean if near else 1.0 - log_mean)
     return t * (-radius - log_mean - error)
@@ -148,7 +148,7 @@ class Polytope:
         """Return what multipliers prove, rounded down."""
         sums = column + multipliers @ self.A
         size = np.abs(column) + multipliers @ np.abs(self.A)
-        error = (len(self.b) + 8) * ULP * (float(size.max()) + multipliers @ np.abs(self.b))
+        error = sum_error(len(self.b), 8) * (float(size.max()) + multipliers @ np.abs(self.b))
         return float(sums.min() - multipliers @ self.b - error)
 
     def _solve(self, cost: Floats) -> tuple[Floats, Floats]:
@@ -167,7 +167,7 @@ class Polytope:
 
     def _drawn_in(self, law: Floats) -> Floats:
         """Mix a law with the central one until A p <= b, where that one leaves room."""
-        over = self.A @ law - self.b + 8.0 * self.size * ULP * (np.abs(self.A) @ law)
+        over = self.A @ law - self.b + roundoff(8 * self.size) * (np.abs(self.A) @ law)
         room = self.b - self.A @ self._centre
         needed = (over > 0.0) & (room > 0.0)
         share = over[needed] / (over[needed] + room[needed])
@@ -211,7 +211,7 @@ class Polytope:
             _SECONDS,
         )
         multipliers = np.maximum(-answer.duals[:-1], 0.0)
-        multipliers /= max(1.0, float(multipliers.sum()) * (1.0 + rows * ULP))
+        multipliers /= max(1.0, float(multipliers.sum()) * (1.0 + roundoff(rows)))
         law = np.maximum(answer.values[:-1], 0.0)
         proved = self._proved(np.zeros(count), multipliers)
         return proved, -float(answer.values[-1]), law / law.sum()

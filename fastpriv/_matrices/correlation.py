@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import ULP, raised, roundoff, sum_error
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.tilted import Excess, centred
 from fastpriv.results import Bracket
@@ -78,7 +78,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
             excess = excess - p @ excess
         B = weight * excess
         # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2.
-        rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
+        rho = _certified(B, roundoff(16.0) * float(before + np.linalg.norm(B)) + _UNDERFLOW)
     lower = math.sqrt(max(rho.lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(lower, rho.upper)
 
@@ -94,14 +94,14 @@ def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
     r, ratio = centred(u, growth, p)
     weight = np.sqrt(p)[:, None] * np.sqrt(q * ratio)
     B = weight * r
-    doubt = weight * ((errors + p @ errors) / ratio + 16.0 * ULP * (np.abs(r) + p @ np.abs(r)))
+    doubt = weight * ((errors + p @ errors) / ratio + roundoff(16.0) * (np.abs(r) + p @ np.abs(r)))
     return _certified(B, float(np.linalg.norm(doubt)) + (_UNDERFLOW if errors.any() else 0.0))
 
 
 def _certified(B: Floats, off: float) -> Bracket:
     """Bounds on the norm of a matrix known up to one of norm ``off``, and a relative error."""
     lower, upper = norm_bounds(B)
-    relative = (len(B) + 64) * ULP + UNSUMMED
+    relative = sum_error(len(B), 64) + UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
@@ -126,10 +126,10 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
     gram = B @ B.T
     full = size <= _FULL  # otherwise a vector accurate to 1e-7 gives the value to 1e-14
     top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
-    reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
+    reached = float(np.linalg.norm(top @ B)) - roundoff(size) * frobenius
     lower = max(reached, 0.0) / (raised(float(np.linalg.norm(top)), 4.0 * (size + length)))
-    noise = 1.01 * length * ULP * frobenius**2
-    margin = 4.0 * (size + 2) * size * ULP + noise / max(lower, ULP) ** 2 + 1e-13
+    noise = 1.01 * roundoff(length) * frobenius**2
+    margin = 4.0 * sum_error(size, 2) * size + noise / max(lower, ULP) ** 2 + 1e-13
     while margin < 1.0:
         mu = lower**2 * (1.0 + margin)
         try:
@@ -137,7 +137,7 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
         except np.linalg.LinAlgError:
             margin *= 4.0
             continue
-        bound = mu + 1.01 * (size + 4) * ULP * size * mu + noise
+        bound = mu + 1.01 * sum_error(size, 4) * size * mu + noise
         return scale * lower, scale * min(raised(math.sqrt(bound), 4.0), frobenius)
     return scale * lower, scale * frobenius
 
@@ -233,5 +233,5 @@ def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
         lambda u: turned @ u - root_q * (root_p @ u),
         size,
     )
-    noise = (size + outputs) * ULP
+    noise = roundoff(size + outputs)
     return capped(Bracket(max(rho.lower - noise, 0.0), rho.upper + noise))

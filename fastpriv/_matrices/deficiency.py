@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, roundoff, sum_error
 from fastpriv._core.validation import Floats
 
 #: Largest total variation at which the solution of A R = B is taken.
@@ -173,10 +173,10 @@ def _repaired(A: Floats, B: Floats, values: Floats, prior: Floats | None) -> tup
     totals = R.sum(axis=1, keepdims=True)
     R = np.where(totals > 0.0, R / np.where(totals > 0.0, totals, 1.0), 1.0 / R.shape[1])
     reached = A @ R
-    error = (A.shape[1] + 4) * ULP * (B + reached) + A.shape[1] * LEAST
+    error = sum_error(A.shape[1], 4) * (B + reached) + A.shape[1] * LEAST
     missing = (np.maximum(B - reached, 0.0) + error).sum(axis=1)
     whole = missing.max() if prior is None else prior @ missing
-    return R, min(float(whole) * (1.0 + (sum(B.shape) + 8) * ULP), 1.0)
+    return R, min(float(whole) * (1.0 + sum_error(sum(B.shape), 8)), 1.0)
 
 
 def _repaired_part(
@@ -187,7 +187,7 @@ def _repaired_part(
     Columns are scaled until A R <= B, and rows until they add up to at most 1. What is left of a
     row goes to the outputs that B has more often than A R.
     """
-    slack = (sum(A.shape) + B.shape[1] + 16) * ULP
+    slack = sum_error(sum(A.shape) + B.shape[1], 16)
     part = np.maximum(values, 0.0)
     # Where B never has an output, A must not lead there.
     part[(A > 0.0).astype(np.float64).T @ (B == 0.0) > 0.0] = 0.0
@@ -216,4 +216,5 @@ def _advantage(A: Floats, B: Floats, U: Floats, bounded: bool) -> float:
     best = math.fsum(np.maximum(tops, 0.0) if bounded else tops)
     sizes = np.abs(U)
     largest = float((sizes * B).sum() + (A.T @ sizes).max(axis=1).sum())
-    return float(gained - best - (len(A) + B.size + 8) * (ULP * largest + LEAST))
+    terms = len(A) + B.size + 8
+    return float(gained - best - roundoff(terms) * largest - terms * LEAST)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised
+from fastpriv._core.rounding import LEAST, NORMAL, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -89,10 +89,10 @@ def matrix_leakages(
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
             ends, mean = np.log([most[rare], least[rare]]), log_law(matrix[:, rare], logs)
-        off = log_error(logs, error) + 64.0 * ULP * (np.abs(ends[0]) + np.abs(mean))
+        off = log_error(logs, error) + roundoff(64.0) * (np.abs(ends[0]) + np.abs(mean))
         up[rare] = np.maximum(ends[0] - mean, 0.0) + off
         down[rare] = np.maximum(mean - ends[1], 0.0) + off
-    slack = (2 * len(p) + 16) * ULP + 4.0 * error
+    slack = sum_error(2 * len(p), 16) + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         both = [raised(np.maximum(v, 0.0), 8.0) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in both))
@@ -108,13 +108,13 @@ def matrix_leakages(
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
     # Where inputs differ in the chance of an output, it leaks something, be it less than a double.
     tiny = 8.0 * LEAST * (most > least)
-    both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v + tiny for v in (up, down)]
+    both = [v + slack * np.minimum(4.0 * v, 1.0) + roundoff(8.0) * v + tiny for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
 
 
 def log_error(logs: Floats, error: float) -> float:
     """Bound the error of log-probabilities that come from sums, plus a given relative error."""
-    return (64.0 * ULP + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
+    return (roundoff(64.0) + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
 
 
 def log_law(matrix: Floats, logs: Floats) -> Floats:
@@ -154,7 +154,7 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
     terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
     leakage = np.zeros(len(seen))
     leakage[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
-    leakage[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
+    leakage[seen] += sum_error(2.0 * len(laws), 8.0) * (1.0 + np.abs(best) + np.abs(mass))
     return leakage
 
 
@@ -196,7 +196,7 @@ def matrix_gain(
     # entries themselves; own has one sign.
     whole = -float(own.sum())
     size = np.minimum(3.0 * whole * (most - least), whole * (law + ref) - own @ matrix)
-    slack = (len(p) + 32) * ULP + error
+    slack = sum_error(len(p), 32) + error
     off = slack * (bend + size)
     gains = np.full(len(law), whole * (1.0 + slack))
     gains[most == 0.0] = 0.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_spread
-from fastpriv._core.rounding import LEAST, NORMAL, ULP, log1p_up, lowered, raised
+from fastpriv._core.rounding import LEAST, NORMAL, log1p_up, lowered, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -22,7 +22,7 @@ from fastpriv.errors import InvalidInput
 #: Smallest matrix that is split over threads.
 _THREADED = 1 << 17
 #: Relative room for the rounding of a level: ``round_up`` and the logarithm behind it.
-_ROOM = 1.0 - 6.0 * ULP
+_ROOM = 1.0 - roundoff(6.0)
 #: Rounds of raising entries by one double; rounding moves them by a few doubles for each axis.
 _ROUNDS = 1000
 
@@ -87,7 +87,7 @@ def _shrunk(values: Floats, level: float) -> Floats:
         return np.asarray(values + values * math.expm1(-level))
     with np.errstate(under="ignore"):
         small = values * math.exp(-0.5 * level) * math.exp(-0.5 * level)
-    return np.where(small < NORMAL, np.maximum(small * (1.0 + 4.0 * ULP), LEAST), small)
+    return np.where(small < NORMAL, np.maximum(small * (1.0 + roundoff(4.0)), LEAST), small)
 
 
 def _neighbours(size: int, axes: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -155,7 +155,7 @@ def all_pairs(laws: Floats) -> Iterable[Pairs]:
 
 def apart_by(outputs: int, n: int) -> float:
     """Return a bound on the relative error of a law that was computed from n factors."""
-    return (16 * n + 64 + outputs) * ULP
+    return sum_error(16 * n + outputs, 64)
 
 
 def apart(

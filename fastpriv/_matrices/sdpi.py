@@ -22,7 +22,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, lowered, raised, sum_error
 from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -77,9 +77,9 @@ class Ratios:
         shift, logs = u @ self.excess, self.logs(u)
         mean = np.maximum(self.q + shift, 0.0)
         # D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
-        off = (size + 8) * ULP * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
+        off = sum_error(size, 8) * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
         depth = 1.0 + float(np.maximum(-logs, 0.0).max())
-        relative = (size + len(mean) + 160) * ULP * depth
+        relative = sum_error(size + len(mean), 160) * depth
         below = raised(divergence(r, self.p, u), size + 160)
         above = divergence(mean, self.q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
         return lowered(above / below, 8.0) if below >= _NEAR_PRIOR else 0.0
@@ -313,7 +313,7 @@ class _Pair:
         self.P, self.Q, self.p, self.rest = rows[0], rows[1], float(p[0]), float(p[1])
         self.d = self.P - self.Q
         self.q = self.p * self.P + self.rest * self.Q
-        self.error = (len(self.d) + 160) * ULP
+        self.error = sum_error(len(self.d), 160)
 
     def curve(self, s: float) -> tuple[float, float, float]:
         """Return g at weight p + s, its slope, and a bound on the rounding error of the slope."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.divergence import divergence_terms
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, sum_error
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp, wide_powers
 from fastpriv.results import Bracket
@@ -81,7 +81,7 @@ def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Exce
     closer = np.expm1(logs)
     mean = (closer @ q)[:, None]
     size = (np.abs(closer) + np.abs(closer) @ q[:, None]) / (1.0 + mean)
-    errors = (len(law) + 16) * ULP * size + np.where(closer == 0.0, 0.0, LEAST)
+    errors = sum_error(len(law), 16) * size + np.where(closer == 0.0, 0.0, LEAST)
     whole = np.exp(logs) @ q
     return Excess((closer - mean) / (1.0 + mean), errors, np.exp(logs) / whole[:, None])
 

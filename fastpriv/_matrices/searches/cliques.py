@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import log_up, lowered, raised, round_up
+from fastpriv._core.rounding import log_up, lowered, raised, round_up, well_below
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 
@@ -113,7 +113,7 @@ def _term(x: Floats) -> Floats:
 def _top(x: Floats) -> Floats:
     """Return the largest -x ln x over every cell between two neighbours."""
     low, high = np.minimum(x[1:], x[:-1]), np.maximum(x[1:], x[:-1])
-    return _term(np.clip(1.0 / math.e, low, high)) * (1.0 + 1e-15)
+    return np.asarray(raised(_term(np.clip(1.0 / math.e, low, high)), 12.0))
 
 
 @cache
@@ -203,7 +203,7 @@ def sum_test(k: int, level: float, parts: float) -> Test:
             enough = np.flatnonzero(w >= _UNEVEN)
             if len(enough) and T[enough[0]] < reach:
                 reach = float(T[enough[0]])
-                scale = 4.0 / slope * (1.0 - 1e-9)
+                scale = well_below(4.0 / slope)
                 found = Test(start, float(T[w.argmax()]), room, rate, scale, most)
     return found
 

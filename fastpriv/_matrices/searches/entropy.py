@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff, sum_error
 from fastpriv._core.search import BestFirst, bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -38,7 +38,7 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
     """
     inner, outer = _ends(b)
     lower = max(t * d + (1.0 - t) * e for t in inner for d, e in [_divergences(rows, t)])
-    error = (rows.shape[1] + 192) * ULP
+    error = sum_error(rows.shape[1], 192)
     tops = []
     for t in outer:
         d, e = _divergences(rows, t)
@@ -60,10 +60,10 @@ def _entropy(t: float) -> float:
 
 def _moved(x: float, end: float, b: float) -> float:
     """Move x towards an end, by growing steps, until its entropy is surely on that side of b."""
-    step = 4.0 * ULP * x
+    step = roundoff(4.0) * x
     while abs(end - x) > step:
         x += math.copysign(step, end - x)
-        if abs(_entropy(x) - b) >= 16.0 * ULP * b:
+        if abs(_entropy(x) - b) >= roundoff(16.0) * b:
             return x
         step *= 2.0
     return end
@@ -140,7 +140,7 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
     value = t * (top + math.log(math.fsum(np.exp(scores - top))) - b)
     size = float(np.abs(far).max()) + t * (abs(top) + abs(b) + float(np.abs(logs).max()) + 1.0)
     rough = float(np.abs(far).max()) + math.log(1.0 / _FLOOR)  # of the two parts of a divergence
-    return value + (2 * outputs + 64) * ULP * rough + (len(far) + 64) * ULP * size
+    return value + sum_error(2 * outputs, 64) * rough + sum_error(len(far), 64) * size
 
 
 # Records peeled off one by one.
@@ -185,7 +185,7 @@ def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: i
     scale = 1.0 + t
     most = scale * np.logaddexp(one / scale, zero / scale)
     size = np.abs(one).max() + np.abs(zero).max() + scale * (1.0 + b)
-    return float(most.max() - t * b + 64.0 * ULP * size)
+    return float(most.max() - t * b + roundoff(64.0) * size)
 
 
 def _told(q: Floats, look: Floats) -> Floats:
@@ -203,7 +203,7 @@ def _chords(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the values at 1 and at 0 of lines that are nowhere below the chords."""
     slopes = np.diff(values) / np.diff(nodes)
     one, zero = values[:-1] + slopes * (1.0 - nodes[:-1]), values[:-1] - slopes * nodes[:-1]
-    doubt = 32.0 * ULP * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
+    doubt = roundoff(32.0) * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
     for q, value in ((nodes[:-1], values[:-1]), (nodes[1:], values[1:])):
         doubt = np.maximum(doubt, value - (q * one + (1.0 - q) * zero) + doubt)
     return one + doubt, zero + doubt
@@ -218,7 +218,7 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
         top = means.max(axis=0)
         value = top + t * np.log(np.exp((means - top) / t).sum(axis=0))
         size = np.abs(line).max() + t * math.log(len(kernel) + 1.0)
-        return np.asarray(value + 16.0 * (len(kernel) + 4) * ULP * size).reshape(-1)
+        return np.asarray(value + 16.0 * sum_error(len(kernel), 4) * size).reshape(-1)
 
     return best(one), best(zero)
 

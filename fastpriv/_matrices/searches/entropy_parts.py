@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, roundoff, sum_error
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
@@ -65,7 +65,7 @@ class Simplex:
             corners[lost], heights[lost] = middle, height
             B[:, lost] = 2.0 * self.B[:, lost]
             B[:, kept] = self.B[:, kept] - self.B[:, lost]
-            return Simplex(corners, heights, B, self.rough + 4.0 * ULP)
+            return Simplex(corners, heights, B, self.rough + roundoff(4.0))
 
         return with_middle(j, k), with_middle(k, j)
 
@@ -96,12 +96,12 @@ class Slice:
     def whole(self) -> Simplex:
         """Return all laws: the simplex of the inputs, or the least simplex over the outputs."""
         if self.by_inputs:
-            return Simplex(self.E, self.far, np.eye(len(self.E)), (len(self.r) + 128) * ULP)
+            return Simplex(self.E, self.far, np.eye(len(self.E)), sum_error(len(self.r), 128))
         least = self.rows.min(axis=0)
         room = float((self.rows - least).sum(axis=1).max())
         corners = (least - self.r) + room * np.eye(len(self.r))
         heights = np.array([divergence(self.r + e, self.r, e) for e in corners])
-        rough = (16.0 + 2.0 * len(self.r) / room) * ULP
+        rough = sum_error(2.0 * len(self.r) / room, 16.0)
         return Simplex(corners, heights, (self.rows - least) / room, rough)
 
     def tangent(self, p: Floats) -> Line:
@@ -119,7 +119,7 @@ class Slice:
         own = self.eta * (np.log(law) - self.logs)
         values = sides @ logs + shift - own
         size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
-        return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
+        return Line(self.eta, values, sum_error(len(self.r) + len(law), 160) * size)
 
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""
@@ -128,7 +128,7 @@ class Slice:
         if self.by_inputs:  # between corners the bound is never above the one between inputs
             other = self.tangent(p)
         else:
-            other = Line(0.0, self.far, (len(self.r) + 128) * ULP * self.far)
+            other = Line(0.0, self.far, sum_error(len(self.r), 128) * self.far)
         doubt = loose + other.doubt + self.central.doubt
         values = np.stack([near, other.values, self.central.values, doubt])
         return values, np.array([other.theta, self.central.theta])
@@ -205,7 +205,7 @@ class Individual:
                 size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
         e = p @ self.E / total
         common = divergence(self.r + e, self.r, e)
-        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        error = sum_error(len(self.W) + len(self.r), 160) * (2.0 * size + 4.0 * common + value)
         return max(0.0, value - common - error), value - common + error
 
     def entropy(self, p: Floats) -> float:
@@ -214,7 +214,7 @@ class Individual:
         law = p[seen] / math.fsum(p)
         value = -math.fsum(law * (np.log(law) - self.logs[seen]))
         most = float(self.logs.max()) + math.log(len(p))
-        return value - (len(p) + 16) * ULP * (most + 1.0) - self.doubt
+        return value - sum_error(len(p), 16) * (most + 1.0) - self.doubt
 
     def multiplier(self, p: Floats) -> float:
         """Return the t at which I + t H is nearest to stationary at p.
@@ -239,7 +239,7 @@ class Individual:
     def slope_range(self) -> float:
         """Return the range of the slopes at the uniform law, raised past its rounding."""
         slopes = self._slopes(self.even)
-        size = (self.W.shape[1] + 64) * ULP * (float(np.abs(slopes).max()) + 1.0)
+        size = sum_error(self.W.shape[1], 64) * (float(np.abs(slopes).max()) + 1.0)
         return float(np.ptp(slopes) + 4.0 * size)
 
     def climb(self, p: Floats, b: float) -> Floats:
@@ -450,7 +450,9 @@ class Bit:
                 proved = most.min(axis=0) < -1e-12
                 high, low = np.where(proved, middle, high), np.where(proved, low, middle)
             ends.append(high)
-        return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
+        return np.maximum(1.0 - ends[1] - roundoff(2.0), 0.0), np.minimum(
+            ends[0] + roundoff(2.0), 1.0
+        )
 
     def _log_sums(self, g: Floats) -> Floats:
         """Return ln sum_x k_x e^g for every multiplier and output."""

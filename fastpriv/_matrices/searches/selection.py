@@ -31,7 +31,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import ULP, log_up, raised, round_up
+from fastpriv._core.rounding import log_up, raised, round_up, roundoff, sum_error
 from fastpriv._core.search import BestFirst
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
@@ -111,7 +111,7 @@ class Laws:
 
         split(task, len(rows), max(1, _PLAIN // self.outputs))
         own, cross = self.own[rows], dots[rows]
-        error = (2 * self.outputs + 32) * ULP * (np.abs(own) + np.abs(cross) + 4.0)
+        error = sum_error(2 * self.outputs, 32) * (np.abs(own) + np.abs(cross) + 4.0)
         above = own - cross + floor.sum() + error
         doubt = np.flatnonzero((above > enough) & (above - 3.0 * error <= enough))
         if len(doubt):
@@ -358,7 +358,7 @@ class Search:
             rows[a, outputs + a] = max(0.0, self.laws.sums[1] - rows[a, :outputs].sum())
         # If the total of a law is off by e, D(w, q) changes by at most e |ln(w/q)|, which is below
         # 800 e for doubles.
-        excess = self.laws.sums[1] - self.laws.sums[0] + 4.0 * outputs * ULP
+        excess = self.laws.sums[1] - self.laws.sums[0] + roundoff(4 * outputs)
         return float(capacities(rows[None], 0.25 * self.gap)[1][0] + 800.0 * excess)
 
     def refine(self, node: Node) -> float:

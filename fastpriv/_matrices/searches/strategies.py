@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.highs import Model, Rows
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import sum_error
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 
@@ -57,7 +57,7 @@ class Problem:
 
     def __init__(self, W: Floats, gain: Floats, additive: bool) -> None:
         self.W, self.gain, self.additive = W, gain, additive
-        self.slack = (len(gain) + 2 * sum(W.shape) + 32) * ULP
+        self.slack = sum_error(len(gain) + 2 * sum(W.shape), 32)
         # One strategy: p, and t of at least the gain of every action.
         actions, size = gain.shape
         entries = np.hstack([gain, np.full((actions, 1), -1.0)])
