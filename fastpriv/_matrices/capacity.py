@@ -23,8 +23,10 @@ from fastpriv.results import Bracket
 
 #: Most rows that are solved for at once, and the size of the first working set.
 _FEW = 64
-#: Rows of largest divergence that always join the set, and entries compared for further rows.
-_CLOSE, _BLOCK = 16, 1 << 22
+#: Rows of largest divergence that always join the set.
+_CLOSE = 16
+#: Entries that are compared for further rows.
+_BLOCK = 1 << 22
 #: Gap to which working sets are solved until no row outside has a larger divergence.
 _COARSE = 1e-3
 #: Rows with less than this share of the mean weight leave the working set.
@@ -139,8 +141,10 @@ def repeated(parts: list[tuple[int, Bracket]]) -> Bracket:
 # f(p) = I(p, W) + sum_x p(x) r(x) is concave, and for the output distribution q of any p
 #     sum_x p(x) (D(W_x || q) + r(x)) <= max f <= max_x (D(W_x || q) + r(x)).
 
-#: Most steps, and share of the way to the boundary that a step goes.
-_NEWTON_STEPS, _ROOM = 100, 0.995
+#: Most steps; some twenty are enough where rounding does not interfere.
+_NEWTON_STEPS = 100
+#: Share of the way to the boundary that a step goes.
+_ROOM = 0.995
 #: Complementarity to aim for, relative to that of the last step.
 _CENTRE = 0.1
 

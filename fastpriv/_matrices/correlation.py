@@ -29,14 +29,20 @@ SCALE = 2.0**600
 UNSUMMED = 2e-14
 #: More than what numbers too small for a double add up to.
 _UNDERFLOW = 2.0**-300
-#: Largest smaller side of a matrix that is certified, and the largest solved in full.
-_CERTIFIED, _FULL = 4096, 200
+#: Largest smaller side of a matrix that is certified.
+_CERTIFIED = 4096
+#: Largest smaller side that is solved in full.
+_FULL = 200
 #: Largest matrix whose eigenvectors come from LAPACK directly.
 _TINY = 16
-#: Relative rounding error allowed for in a matrix-free answer, and the residual to reach.
-_ROUNDING, _RESIDUAL = 1e-10, 1e-10
-#: Lanczos vectors kept, and restarts.
-_KEPT, _RESTARTS = 20, 1000
+#: Relative rounding error that is allowed for without a matrix.
+_ROUNDING = 1e-10
+#: Residual to reach there.
+_RESIDUAL = 1e-10
+#: Lanczos vectors that are kept.
+_KEPT = 20
+#: Most restarts.
+_RESTARTS = 1000
 #: Most numbers in the Lanczos vectors.
 _VECTORS = 1 << 26
 

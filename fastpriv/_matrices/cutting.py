@@ -12,8 +12,10 @@ import numpy as np
 
 from fastpriv._core.validation import Floats
 
-#: Accuracy of the logarithmic barrier, and largest slope in units of the point of reference.
-_ACCURATE, _STEEP = 1e-8, 1e4
+#: Accuracy of the logarithmic barrier.
+_ACCURATE = 1e-8
+#: Largest slope in units of the point of reference.
+_STEEP = 1e4
 
 
 def best_tangents(

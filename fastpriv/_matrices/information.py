@@ -15,8 +15,10 @@ from fastpriv._core.validation import Floats
 
 #: Smallest matrix whose rows are split over threads.
 _THREADED = 1 << 17
-#: Kernels take chances below 2^-1021 for that one, which matters to information below this number.
-_LITTLE, _SCALE = 2.0**-960, 2.0**900
+#: Kernels take probabilities below 2^-1021 for that one, which matters to information below this.
+_LITTLE = 2.0**-960
+#: Such information is computed for this multiple of the matrix.
+_SCALE = 2.0**900
 
 
 def in_range(information: Callable[[float], float]) -> float:

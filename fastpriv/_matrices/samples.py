@@ -14,10 +14,14 @@ import numpy as np
 from fastpriv._core.divergence import divergence_terms
 from fastpriv._core.validation import Floats
 
-#: Relative error of binomial quantiles, and absolute error of sums over a box.
-_QUANTILE, _SUM = 1e-9, 1e-12
-#: Steps of the searches for laws that bound an information from above, and from below.
-_ABOVE, _BELOW = 8, 16
+#: Relative error of binomial quantiles by SciPy, generously.
+_QUANTILE = 1e-9
+#: Absolute error of sums over a box: far more than rounding, far less than samples leave open.
+_SUM = 1e-12
+#: Steps of the search for a distribution that bounds an information from above.
+_ABOVE = 8
+#: Steps of the search from below; every eighth is evaluated.
+_BELOW = 16
 
 
 class Box(NamedTuple):

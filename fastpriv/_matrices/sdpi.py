@@ -32,20 +32,34 @@ from fastpriv.results import Bracket, SdpiConstant
 
 # Three or more inputs.
 
-#: Most inputs that are searched, and cells that wait; cells between two looks at the clock.
-_LARGEST, _WAITING, _ROUND = 8, 4096, 500
-#: Seeded random starts, steps of each, steps of Newton's method, and how often it is repeated.
-_STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 20, 8
+#: Most inputs that are searched.
+_LARGEST = 8
+#: Most cells that wait.
+_WAITING = 4096
+#: Cells between two looks at the clock.
+_ROUND = 500
+#: Seeded random starts.
+_STARTS = 12
+#: Steps from each.
+_STEPS = 80
+#: Steps of Newton's method.
+_NEWTON = 20
+#: How often it is repeated at a higher level.
+_RAISES = 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
 #: Inputs up to which a step of linear algebra takes no time to speak of.
 _QUICK = 64
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
-#: Most local maxima that are followed up from one set of starts, and how far apart these are.
-_KEPT, _APART = 4, 0.02
-#: Divergences below are left to rho^2; laws nearer than this count as one.
-_NEAR_PRIOR, _SAME = 1e-9, 1e-6
+#: Most local maxima that are followed up from one set of starts.
+_KEPT = 4
+#: How far apart these are.
+_APART = 0.02
+#: Divergences below are left to rho^2.
+_NEAR_PRIOR = 1e-9
+#: Distributions nearer than this count as one.
+_SAME = 1e-6
 
 
 class Ratios:

@@ -28,11 +28,14 @@ __all__ = ["balance_function", "constrained_capacity"]
 
 #: Databases up to which rows of equal roles are looked for in the matrix.
 _LISTED = 64
-#: Most inputs, counting databases with the same output law once for every value of a row, and most
-#: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 24
-#: Gap of the individual capacity, and its share of the time limit.
-_FINE, _FIRST = 1e-9, 0.5
+#: Most inputs: databases with the same output distribution count once for every value of a record.
+_INPUTS = 1 << 14
+#: Most entries of their output distributions.
+_ENTRIES = 1 << 24
+#: Gap of the individual capacity.
+_FINE = 1e-9
+#: Its share of the time limit.
+_FIRST = 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 

@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 
 # Bounds by affinities.
 
-#: Cells of a range of probabilities, and more than what rounding and the sums of rows change.
-_ANGLES, _SLACK = 1 << 13, 1e-12
+#: Cells of a range of angles.
+_ANGLES = 1 << 13
+#: More than what rounding and the sums of rows change.
+_SLACK = 1e-12
 #: Values of l (times k/4, where it is 1 for rows that hardly differ) and of t that are tried.
 _SLOPES = tuple(0.3 + 0.1 * j for j in range(13))
 _LEAST = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
@@ -210,8 +212,10 @@ def sum_test(k: int, level: float, parts: float) -> Test:
 
 # Lists of selections above a level.
 
-#: Most rows that pairs are formed of, and units of work for each pair and output.
-_ROWS, _PAIR = 1 << 12, 24
+#: Most rows that pairs are formed of.
+_ROWS = 1 << 12
+#: Units of work for each pair and output.
+_PAIR = 24
 #: Pairs below this share of the largest capacity of a pair are bounded roughly.
 _NEAR = 0.25
 #: Fraction of rows outside from which it does not help to look at them first.
@@ -220,9 +224,12 @@ _SPLIT = 0.5
 _MOST = 0.98
 #: Cells of the range of a weight.
 _CELLS = 2048
-#: Words of laws that each row is compared with, selections listed at once, and candidates between
-#: two looks at the clock.
-_WORDS, _LISTED, _BUDGET = 4, 256, 1 << 22
+#: Words of 64 distributions that each row is compared with.
+_WORDS = 4
+#: Selections that are listed at once.
+_LISTED = 256
+#: Candidates between two looks at the clock.
+_BUDGET = 1 << 22
 
 
 def mean_questions(m: int) -> float:
@@ -354,12 +361,16 @@ class Cliques:
 
 #: Gap of the capacity of all rows of a node.
 _COARSE = 1e-6
-#: How much of the way to the target a level for cliques leaves, and the relative distance from
-#: which the next level is the target.
-_LEAVES, _CLOSE = 0.25, 0.02
-#: Slices up to which the parts of selections are bounded first, and the least probabilities that
-#: this has to allow for, and should allow for.
-_PARTED, _LOOSE, _ENOUGH = 6, 0.01, 0.04
+#: Share of the way to the target that the next level leaves.
+_LEAVES = 0.25
+#: Relative distance from which the next level is the target.
+_CLOSE = 0.02
+#: Slices up to which the parts of selections are bounded first.
+_PARTED = 6
+#: Smallest probability of a row that this has to allow for.
+_LOOSE = 0.01
+#: Smallest probability that it should allow for.
+_ENOUGH = 0.04
 
 
 def advance(search: Search, steps: Iterator[float], deadline: float) -> float:

@@ -22,12 +22,18 @@ from fastpriv._matrices.contraction import matrix_contraction
 
 # One record as its slices.
 
-#: Most steps of an ascent, the steps times entries that are allowed, and the least steps.
-_CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 8
+#: Most steps of an ascent.
+_CLIMB = 500
+#: Steps times entries that an ascent is allowed.
+_CLIMB_WORK = 1 << 26
+#: Steps that it always takes.
+_LEAST_CLIMB = 8
 #: Most rows of a slice whose contraction is computed. That of others is taken to be 1.
 _CONTRACTED = 256
-#: Output probabilities of the uniform law below the first are raised by a mean of all rows.
-_RARE, _MIXED = 1e-100, 1e-6
+#: Output probabilities of the uniform prior below which a mean of all rows is mixed in.
+_RARE = 1e-100
+#: Its weight.
+_MIXED = 1e-6
 #: Weight of the uniform law in the law that a line touches, so that it has no zeros.
 _EVEN = 1e-9
 #: Least probability of a slice whose conditional law a line may touch.
@@ -275,8 +281,10 @@ def _contraction(rows: Floats) -> float:
 #: Multipliers that are tried for the first ranges, and their widening, to cover rounding.
 _BOX_MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))
 _BOX_WIDER = 1e-12
-#: First multiplier t, relative to that of the best law, and the least.
-_WARMER, _COLDEST = 1.5, 1e-9
+#: First multiplier t, relative to that of the best prior.
+_WARMER = 1.5
+#: Smallest first multiplier.
+_COLDEST = 1e-9
 #: Units of work of two bounds, per entry of the matrices in a trial.
 _BOX_WORK = 24
 
@@ -519,9 +527,10 @@ class Cell:
 _FINEST = 2.0**30
 #: Inputs up to which output laws are mixtures of them, rather than of outputs.
 FEW_INPUTS = 64
-#: Units of work of two bounds: per entry of the matrix, and per cube of the variables (Newton's
-#: method).
-_BOUND, _NEWTON = 6000, 20
+#: Units of work of two bounds, per entry of the matrix.
+_BOUND = 6000
+#: Units of work of Newton's method, per cube of the variables.
+_NEWTON = 20
 
 
 def _basis(E: Floats, r: Floats) -> tuple[Floats, Floats]:

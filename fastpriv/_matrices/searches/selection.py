@@ -41,8 +41,10 @@ from fastpriv._matrices.searches.cliques import advance, by_cliques, mean_questi
 
 # A table of output distributions, and how far its rows are from others and from each other.
 
-#: Fewest entries worth a thread of their own, in logarithms and in plain operations.
-_LOGS, _PLAIN = 1 << 15, 1 << 18
+#: Fewest logarithms worth a thread of their own.
+_LOGS = 1 << 15
+#: Fewest plain operations worth one.
+_PLAIN = 1 << 18
 #: Entries that are copied together.
 _BLOCK = 1 << 20
 #: Capacities below are only bounded by it, as in the kernels.
@@ -176,24 +178,36 @@ class Laws:
 
 # Branch and bound: lower and upper bounds of nodes, and how they are split.
 
-#: Most selections that are listed, and most that may remain after the bounds to be listed.
-_LISTED, _ALIVE = 1 << 16, 1 << 11
-#: Most pairs whose bounds are computed at once, and the work (in entries) that is always allowed.
-_PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
+#: Most selections of a node whose bounds are listed.
+_LISTED = 1 << 16
+#: Most of them that may remain after the bounds, to be evaluated one by one.
+_ALIVE = 1 << 11
+#: Most pairs whose bounds are computed at once.
+_PAIRS = 1 << 22
+#: Entries of pairs that are always compared.
+_PAIR_WORK = 1 << 22
 #: Pairs per row up to which listing them costs about as much as bounding a node.
 _PAIRS_PER_ROW = 16
 #: Fraction of the pairs of a node below which they are bounded one by one.
 _FEW = 0.3
 #: Entries of a batch of selections whose capacities are computed together.
 _BATCH = 1 << 20
-#: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
-_ASCENT, _TRIED, _ROUNDS = 20, 4, 2
-#: Random starts for each problem, and the fraction of the limit for all of them.
-_STARTS, _SCATTER = 64, 0.02
+#: Most rounds of an ascent from one start.
+_ASCENT = 20
+#: Rows tried in an exchange.
+_TRIED = 4
+#: Output distributions tried for one node.
+_ROUNDS = 2
+#: Random starts for each problem that cannot be listed.
+_STARTS = 64
+#: Fraction of the limit for all of them.
+_SCATTER = 0.02
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 MANY = 16
-#: Units of work of a node, and of a capacity per entry.
-_NODE, _CAPACITY = 1 << 16, 64
+#: Units of work of a node.
+_NODE = 1 << 16
+#: Units of work of a capacity, per entry.
+_CAPACITY = 64
 
 
 class Node(NamedTuple):
@@ -497,9 +511,10 @@ _SEARCH_KERNELS = (
     "sharp_pair_bounds",
     "two_row_capacities",
 )
-#: Fractions of the limit at which branch and bound and the list of cliques take turns, and the one
-#: before a pair is bounded where there are too many rows for cliques.
-_TURNS, _BEFORE = (0.06, 0.5, 0.58, 1.0), 0.35
+#: Fractions of the limit at which branch and bound and the list of cliques take turns.
+_TURNS = (0.06, 0.5, 0.58, 1.0)
+#: Fraction before a pair is bounded, where there are too many rows for cliques.
+_BEFORE = 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 

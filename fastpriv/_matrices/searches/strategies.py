@@ -27,8 +27,10 @@ from fastpriv._core.rounding import sum_error
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 
-#: Units of work of a linear program for each of its coefficients, and of a whole search.
-_PER_ENTRY, _WORK = 2e4, 2e10
+#: Units of work of a linear program, for each of its coefficients.
+_PER_ENTRY = 2e4
+#: Units of work of a search without a time limit.
+_WORK = 2e10
 #: Most coefficients of the relaxation.
 _LARGEST = 1 << 19
 #: Seconds after which HiGHS gives up on one program.
