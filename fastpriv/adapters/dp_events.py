@@ -14,7 +14,7 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 optional("dp_accounting", "dp-accounting")
 

@@ -14,7 +14,7 @@ from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import drawn_level
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import FAMILY, axes, band, finish
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.constrained import balance_and_capacity
+from fastpriv.measures.inputs import as_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._drawing.style import FAMILY, INK, axes, finish, number
 from fastpriv.errors import TooLarge, short
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.disclosure import disclosure_threshold
+from fastpriv.measures.inputs import as_pair
 from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fastpriv._drawing.safe import refined, stairs
 from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
 from fastpriv.accounting import PrivacyProfile
 from fastpriv.errors import InvalidInput, described, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
