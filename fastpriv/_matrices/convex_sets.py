@@ -19,7 +19,7 @@ from fastpriv.errors import SolverFailure
 
 # Boxes and balls.
 
-#: A lower bound on the least mean, and a law with about this mean.
+#: A lower bound on the smallest mean, and a distribution with about this mean.
 Least = tuple[float, Floats]
 
 
@@ -43,7 +43,7 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
 
 
 def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
-    """Over laws within a total variation distance. Cost O(N log N).
+    """Over distributions within a total variation distance. Cost O(N log N).
 
     Move as much as allowed from the largest entries to the least.
     """
@@ -61,9 +61,9 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
 
 
 def divergence_least(centre: Floats, radius: float, column: Floats, inner: float) -> Least:
-    """Over laws p with D(p || centre) <= radius. Cost O(100 N).
+    """Over distributions p with D(p || centre) <= radius. Cost O(100 N).
 
-    The law that is returned is within the ``inner`` radius.
+    The distribution that is returned is within the ``inner`` radius.
 
     For every t > 0, <c, p> >= -t radius - t ln sum centre e^(-c/t) (Donsker-Varadhan). The right
     side is concave in t, and a bound wherever the search stops.
@@ -80,7 +80,7 @@ def divergence_least(centre: Floats, radius: float, column: Floats, inner: float
 
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
-    """Mix a law with the centre of a ball until it lies inside: the divergence is convex."""
+    """Mix a distribution with the centre of a ball until it is inside: D is convex."""
     for _ in range(4):
         far = divergence(law, centre)
         if far <= radius:
@@ -90,7 +90,7 @@ def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
 
 
 def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
-    """Return -t radius - t ln sum law e^(-gaps/t), rounded down."""
+    """Return -t radius - t ln sum distribution e^(-gaps/t), rounded down."""
     t = math.exp(log_t)
     lost = float(law @ -np.expm1(-gaps / t))
     # Where little is lost the sum is 1 - lost, and keeps its digits.
@@ -106,12 +106,13 @@ def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
 
 #: Seconds after which one linear program is given up.
 _SECONDS = 300.0
-#: By how much b is raised where the solver, but not its multipliers, says that there is no law.
+#: By how much b is raised where the solver, but not its multipliers, says that there is no
+#: distribution.
 _RAISE = 1e-8
 
 
 class Polytope:
-    """The laws p with A p <= b, every row divided by a power of two near its largest entry."""
+    """The distributions p with A p <= b, with rows scaled to a largest entry of about one."""
 
     def __init__(self, A: Floats, b: Floats) -> None:
         scale = np.abs(A).max(axis=1)
@@ -122,7 +123,7 @@ class Polytope:
 
     @property
     def empty(self) -> bool:
-        """Whether multipliers prove that there is no such law."""
+        """Whether multipliers prove that there is no such distribution."""
         return self._violation > 0.0
 
     def possible(self) -> np.ndarray:
@@ -138,8 +139,8 @@ class Polytope:
     def least(self, column: Floats) -> Least:
         """Bound <column, p> from below by weak duality, whatever the solver says of its optimum.
 
-        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a law.
-        Without multipliers that is the least entry.
+        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a
+        distribution. Without multipliers that is the smallest entry.
         """
         law, multipliers = self._solve(column)
         return max(self._proved(column, multipliers), float(column.min())), law
@@ -152,7 +153,7 @@ class Polytope:
         return float(sums.min() - multipliers @ self.b - error)
 
     def _solve(self, cost: Floats) -> tuple[Floats, Floats]:
-        """Return a law of about least cost and multipliers."""
+        """Return a distribution of about smallest cost and multipliers."""
         extra = max(0.0, -self._room)
         while True:
             try:
@@ -166,7 +167,7 @@ class Polytope:
         return self._drawn_in(law / law.sum()), np.maximum(-answer.duals[:-1], 0.0)
 
     def _drawn_in(self, law: Floats) -> Floats:
-        """Mix a law with the central one until A p <= b, where that one leaves room."""
+        """Mix a distribution with the central one until A p <= b, where that one leaves room."""
         over = self.A @ law - self.b + roundoff(8 * self.size) * (np.abs(self.A) @ law)
         room = self.b - self.A @ self._centre
         needed = (over > 0.0) & (room > 0.0)
@@ -190,10 +191,11 @@ class Polytope:
         )
 
     def _central(self) -> tuple[float, float, Floats]:
-        """Return a proved lower bound on max(A p - b) over laws p, and a law with the most room.
+        """Return a proved lower bound on max(A p - b) over p, and the p with the most room.
 
-        For l >= 0 with A^T l > b l everywhere there is no law, whatever its sum. The room that the
-        law leaves in every row is at most 1, and negative where there is no law.
+        For l >= 0 with A^T l > b l everywhere there is no distribution, whatever its sum. The room
+        that the distribution leaves in every row is at most 1, and negative where there is no
+        distribution.
         """
         rows, count = self.A.shape
         table = np.hstack([self.A, -np.ones((rows, 1))])

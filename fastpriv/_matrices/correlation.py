@@ -25,7 +25,8 @@ from fastpriv.results import Bracket
 
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
-#: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
+#: Relative change of the result if the sums of distributions, which are not normalised, are off by
+#: 1e-14.
 UNSUMMED = 2e-14
 #: More than what numbers too small for a double add up to.
 _UNDERFLOW = 2.0**-300
@@ -68,10 +69,10 @@ def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
 
 
 def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
-    """Maximal correlation from W minus a law common to all its rows, p > 0, and q times 2^600.
+    """Maximal correlation from W minus a vector common to its rows, p > 0, and q times 2^600.
 
     Every entry of the excess must be accurate to one ulp. It is centred here. Rows of it that are
-    equal may be those of laws that differ by less, unless all are zero.
+    equal may be those of distributions that differ by less, unless all are zero.
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
@@ -90,7 +91,7 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
 
 
 def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
-    """Maximal correlation from W[x, y] = law(y) (1 + u[x, y]) and a prior.
+    """Maximal correlation from W[x, y] = distribution(y) (1 + u[x, y]) and a prior.
 
     B[x, y] = sqrt(p(x) p_Y(y)) r[x, y] with r = W/p_Y - 1.
     """
@@ -175,8 +176,8 @@ def _leading(gram: Floats) -> Floats:
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
     """Spectral norm of an operator B with ``size`` rows, from the actions of B and B'.
 
-    The lower end is |B' u| for a unit vector u. The square of the upper end is that of the lower
-    end plus the residual of u. Both allow for the rounding of the operator.
+    The lower bound is |B' u| for a unit vector u. The square of the upper bound is that of the
+    lower end plus the residual of u. Both allow for the rounding of the operator.
     """
     top = _top(lambda u: apply(adjoint(u)), size, _RESIDUAL)
     top = top / np.linalg.norm(top)

@@ -1,7 +1,7 @@
 """How far a channel B is from every processing A R of a channel A, by linear programs.
 
 Unit gains: the total variation between rows of A R and B, which is the most that a decision maker
-with utilities in [0, 1] gains from B over A (Le Cam 1964). Bounded gains: the least mass that is
+with utilities in [0, 1] gains from B over A (Le Cam 1964). Bounded gains: the smallest mass that is
 missing from a part A R <= B of B, R with row sums of at most 1; it is the most that a gain of at
 most 1 with the action of doing nothing, worth 0, gains. Both on average under a prior, or for the
 worst database. The solver's R and multipliers are repaired, and bound the optimum from both sides.
@@ -20,7 +20,7 @@ from fastpriv._core.validation import Floats
 
 #: Largest total variation at which the solution of A R = B is taken.
 _SOLVED = 1e-12
-#: Least probability of a database in the worst prior for bounded gains.
+#: Smallest probability of a database in the worst prior for bounded gains.
 _RARE = 1e-11
 
 
@@ -119,7 +119,7 @@ def _variation(
 def _missing_mass(
     A: Floats, B: Floats, prior: Floats | None, seconds: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Maximise the mean or the least over x of sum_yz A[x, y] R[y, z] under A R <= B.
+    """Maximise the mean or the smallest over x of sum_yz A[x, y] R[y, z] under A R <= B.
 
     Returns R, the multipliers of the rows A R <= B, and the weights of the databases.
     """

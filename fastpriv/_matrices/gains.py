@@ -84,9 +84,10 @@ def _error(sizes: Floats, terms: int) -> Floats:
 def best_set(W: Floats) -> tuple[float, float, Floats]:
     """Bound the largest additive Bayes leakage over priors; return a prior that has it.
 
-    Some uniform law on a set S of databases has it (Alvim et al. 2014): a prior is a mixture of
-    the uniform laws on its level sets, prior vulnerability is linear in the weights and posterior
-    vulnerability convex. The law on S adds (sum_y max_S W[x, y] - 1)/|S|. Cost O(2^N K).
+    Some uniform distribution on a set S of databases has it (Alvim et al. 2014): a prior is a
+    mixture of the uniform distributions on its level sets, prior vulnerability is linear in the
+    weights and posterior vulnerability convex. The distribution on S adds (sum_y max_S W[x, y] -
+    1)/|S|. Cost O(2^N K).
     """
     tops, members = np.zeros((1, W.shape[1])), np.zeros(1)
     for row in W[::-1]:  # set number j has the databases of the binary digits of j

@@ -1,4 +1,4 @@
-"""Mutual information of a matrix and an input law."""
+"""Mutual information of a matrix and an input distribution."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
 
 
 def told_information(matrix: Floats, prior: Floats) -> float:
-    """Return the same, and the least double where rows that may occur differ by less than that."""
+    """Return the same, or the smallest positive double where rows that occur differ by less."""
     value = matrix_information(matrix, prior)
     if value > 0.0:
         return value

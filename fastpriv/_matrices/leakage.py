@@ -54,7 +54,7 @@ def added(parts: list[Floats]) -> Floats:
 
 
 def extremes(matrix: Floats) -> tuple[Floats, Floats]:
-    """Largest and least entry of every column. One pass."""
+    """Largest and smallest entry of every column. One pass."""
     from fastpriv.kernels import column_extremes
 
     parts = over_rows(partial(column_extremes, matrix), matrix)
@@ -83,7 +83,7 @@ def matrix_leakages(
     seen = most > 0.0
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
-    # What underflowed is below the least normal double, times the largest entry if it is prior.
+    # What underflowed is below the smallest normal double, times the largest entry if it is prior.
     rare = np.flatnonzero(law < (NORMAL if logs is None else np.maximum(NORMAL, TINY * most)))
     if len(rare):
         with np.errstate(divide="ignore"):
@@ -106,7 +106,8 @@ def matrix_leakages(
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over / mass, 0.0)), up)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
-    # Where inputs differ in the chance of an output, it leaks something, be it less than a double.
+    # Where inputs differ in the probability of an output, it leaks something, be it less than a
+    # double.
     tiny = 8.0 * LEAST * (most > least)
     both = [v + slack * np.minimum(4.0 * v, 1.0) + roundoff(8.0) * v + tiny for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
@@ -118,7 +119,7 @@ def log_error(logs: Floats, error: float) -> float:
 
 
 def log_law(matrix: Floats, logs: Floats) -> Floats:
-    """Log of the chance of every column, from the logs of the prior; -inf for impossible ones."""
+    """Log-probability of every column, from the logs of the prior; -inf for impossible ones."""
     with np.errstate(divide="ignore"):
         terms = np.log(matrix) + logs[:, None]
     top = terms.max(axis=0)
@@ -128,7 +129,7 @@ def log_law(matrix: Floats, logs: Floats) -> Floats:
 
 
 def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Floats:
-    """Log of the chance of every column, -inf only for impossible ones. Cost O(N K)."""
+    """Log of the probability of every column, -inf only for impossible ones. Cost O(N K)."""
     law = prior @ matrix
     with np.errstate(divide="ignore"):
         logs_of_law = np.log(law)
@@ -139,10 +140,10 @@ def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Flo
 
 
 def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
-    """Leakage of every output about a value, from logs of the law of the output given each.
+    """Leakage of every output about a value, from the log-probabilities of outputs given each.
 
-    ``marginal`` are the logs of the values' chances. ``error`` bounds the relative error of the
-    laws. Rounded up.
+    ``marginal`` are the logs of the values' probabilities. ``error`` bounds the relative error of
+    the distributions. Rounded up.
     """
     table = np.stack(laws)
     best = table.max(axis=0)
@@ -159,7 +160,7 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
 
 
 def surprise(law: Floats) -> Floats:
-    """Return p ln p of a law divided by its sum, accurate also where p is close to one."""
+    """Return p ln p of a distribution divided by its sum, accurate also where p is close to one."""
     from scipy.special import xlogy
 
     total, top = law.sum(), int(np.argmax(law))
@@ -179,7 +180,7 @@ def matrix_gain(
     ``inner`` is p ln p summed over the databases that a row of the matrix stands for. ``error``
     bounds the relative error of the prior and of ``inner``. With
     d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
-    close to constant keep their digits. No output tells more than H(X), and those that are too
+    close to constant keep their digits. No output reveals more than H(X), and those that are too
     rare for a double count as that.
     """
     from fastpriv.kernels import column_summary, divergence_columns, shift_rows

@@ -63,7 +63,7 @@ _SAME = 1e-6
 
 
 class Ratios:
-    """The two divergences of laws r, rW from p, q, and their ratio.
+    """The two divergences of distributions r, rW from p, q, and their ratio.
 
     Ascents end where they are when the time is over.
     """
@@ -77,7 +77,7 @@ class Ratios:
         self.excess = excess
 
     def logs(self, u: Floats) -> Floats:
-        """Return ln(rW/q) for laws r = p + u."""
+        """Return ln(rW/q) for distributions r = p + u."""
         shift = u @ self.excess
         mean = np.maximum(self.q + shift, 2.0**-1000)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -99,7 +99,7 @@ class Ratios:
         return lowered(above / below, 8.0) if below >= _NEAR_PRIOR else 0.0
 
     def tilted(self, u: Floats, level: Floats | float) -> Floats:
-        """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F of no law in between is larger.
+        """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F does not rise on the way there.
 
         It maximises a minorant of D(rW || q) - l D(r || p). If l is the ratio of r, the ratio
         does not decrease.
@@ -109,7 +109,7 @@ class Ratios:
         return np.asarray(r / r.sum(axis=-1, keepdims=True))
 
     def climbed(self, starts: Floats) -> Floats:
-        """Return laws of larger ratios, by some steps from each start."""
+        """Return distributions of larger ratios, by some steps from each start."""
         r = starts
         for _ in range(_STEPS):
             if self.clock.left() == 0.0:
@@ -129,7 +129,7 @@ class Ratios:
         return level * inputs - divergence(np.maximum(self.q + shift, 0.0), self.q, shift)
 
     def minimiser(self, r: Floats, level: float) -> Floats:
-        """Return a law near r at which F has a local minimum.
+        """Return a distribution near r at which F has a local minimum.
 
         Newton's method in the coordinates u / sqrt(r), with the absolute values of the
         curvatures, so that it leaves saddle points.
@@ -143,7 +143,7 @@ class Ratios:
             scaled = self.excess * root[:, None]
             curvature = level * np.eye(len(r)) - (scaled / mean) @ scaled.T
             slope = root * (level * np.log1p(u / self.p) - self.excess @ self.logs(u))
-            across = np.eye(len(r)) - np.outer(root, root)  # keeps the sum of the law
+            across = np.eye(len(r)) - np.outer(root, root)  # keeps the sum of the distribution
             values, vectors = np.linalg.eigh(across @ curvature @ across)
             sizes = np.maximum(np.abs(values), 1e-9 * level)
             step = -root * (across @ vectors @ ((vectors.T @ across @ slope) / sizes))
@@ -166,7 +166,7 @@ def _step_seconds(inputs: int) -> float:
 
 
 class SdpiSearch:
-    """The ends of the constant so far, the laws that attain the lower one, and levels to prove."""
+    """Bounds on the constant so far, what attains the lower one, and levels to prove."""
 
     def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
         self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
@@ -191,7 +191,7 @@ class SdpiSearch:
             self.lower, self.law = ratio, r
 
     def _peak(self, r: Floats) -> Floats:
-        """Raise the ratio of a law to a local maximum: F at that level is negative beside it."""
+        """Raise a ratio to a local maximum: F at that level is negative beside it."""
         ratio = self.ratios.ratio(r)
         for _ in range(_RAISES):
             moved = self.ratios.minimiser(r, ratio) if ratio > 0.0 else r
@@ -203,7 +203,7 @@ class SdpiSearch:
         return r
 
     def _offer(self, laws: Floats) -> None:
-        """Raise the best of some laws, and keep those that are far from others."""
+        """Raise the best of some distributions, and keep those that are far from others."""
         order = np.argsort([-self.ratios.ratio(r) for r in laws])
         kept: list[Floats] = []
         for r in laws[order]:
@@ -234,7 +234,7 @@ class SdpiSearch:
                     return
 
     def _prove(self, level: float, meter: Meter) -> Floats | None:
-        """Return an empty array if a level is proved, None if it is open, a law that refutes it."""
+        """Return an empty array if a level is proved, None if it is open, else what refutes it."""
         ratios, p = self.ratios, self.ratios.p
         size = len(p)
         alone = (ratios.rows > 0.0).sum(axis=0) == 1
@@ -266,14 +266,14 @@ class SdpiSearch:
 
 #: Seconds of a step beyond which a search would take minutes.
 _LONGEST_STEP = 1.0
-#: Chances of inputs and outputs below this number are not searched: rho^2 and eta have to do.
+#: Probabilities of inputs and outputs below this number are not searched: rho^2 and eta have to do.
 _RARE = 2.0**-500
 
 
 def matrix_sdpi(
     matrix: Floats, prior: Floats, gap: float = 1e-6, time_limit: float | None = None
 ) -> SdpiConstant:
-    """Bracket for S* of a matrix, and a law that attains the lower end.
+    """Bracket for S* of a matrix, and a distribution that attains the lower bound.
 
     Inputs with equal rows count as one. Without a time limit the work is bounded.
     """
@@ -296,12 +296,13 @@ def matrix_sdpi(
         if len(rows) <= _LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, None if time_limit is None else clock.left())
         lower, law = search.lower, search.law
-        # The rows as laws: sums that are off by d change the root of the constant by about d.
+        # The rows as distributions: sums that are off by d change the root of the constant by about
+        # d.
         upper = min(upper, raised((math.sqrt(search.upper) + 8.0 * off) ** 2, 64.0))
     whole = np.zeros(len(prior))
     # Databases with equal rows share the weight of their class as they do under the prior.
     whole[seen] = prior[seen] / prior.sum() * ((p if law is None else law) / p)[which]
-    # Rows that differ tell something, though it may be less than the least double.
+    # Rows that differ reveal something, though it may be less than the smallest positive double.
     return SdpiConstant(min(lower, upper), max(upper, LEAST), whole)
 
 

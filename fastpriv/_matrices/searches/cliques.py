@@ -1,11 +1,11 @@
 """Selections of one row from each of several slices that may carry more than a given level.
 
-Let the values be split into A and B, and let t be the probability of A. What the output tells is
-what it tells about the part, plus what it tells within the parts:
+Let the values be split into A and B, and let t be the probability of A. The information of the
+output is that about the part, plus that within the parts:
 
     I <= F(t) + t C_A + (1 - t) C_B,
 
-where F(t) is the most that two rows tell at weights t and 1 - t, because information is convex in
+where F(t) is the most that two rows reveal at weights t and 1 - t, because information is convex in
 the channel. It is at most the entropy of t, and the capacity of the best pair of rows. So if a
 selection carries more than a level, each j of its rows carry more than a level for j rows, which
 follows from this and from a bound on the capacity of the other m - j rows. Pairs of rows below the
@@ -63,13 +63,13 @@ _UNEVEN = 0.012
 
 
 def binary_entropy(t: Floats) -> Floats:
-    """Return the entropy of laws (t, 1 - t)."""
+    """Return the entropy of distributions (t, 1 - t)."""
     inner, outer = np.clip(t, 1e-300, 1.0), np.clip(1.0 - t, 1e-300, 1.0)
     return np.asarray(-inner * np.log(inner) - outer * np.log(outer))
 
 
 def pair_limit(t: Floats, z: float) -> Floats:
-    """Bound what two rows of an affinity of at least z tell at weights t and 1 - t.
+    """Bound what two rows of an affinity of at least z reveal at weights t and 1 - t.
 
     With r = 2 sqrt(t (1 - t)), and e(r) the entropy h(t), this is e(r) - e(r z): e is convex.
     """
@@ -79,11 +79,11 @@ def pair_limit(t: Floats, z: float) -> Floats:
 
 
 def _largest(k: int, weight: float, sign: float, fixed: int = 0, least: float = 0.0) -> float:
-    """Bound the largest sign (l s - H) over laws on k values with few different probabilities.
+    """Bound the largest sign (l s - H) over k values with few different probabilities.
 
     ``fixed`` values have the ``least`` probability, j others have u and the rest v, both no less.
     Roots of u and v lie on an ellipse. Over a cell of its angle, s is between what the ends of its
-    terms add up to. H is concave in u, so it is least at an end.
+    terms add up to. H is concave in u, so it is smallest at an end.
     """
     worst, free, mass = -math.inf, k - fixed, 1.0 - fixed * least
     first, still = fixed * math.sqrt(least), float(fixed * _term(np.array(least)))
@@ -120,7 +120,7 @@ def _top(x: Floats) -> Floats:
 
 @cache
 def excess(k: int, slope: float) -> float:
-    """Bound K(l), the largest l s - H over laws on k values.
+    """Bound K(l), the largest l s - H over distributions on k values.
 
     The derivative of l s is infinite where a probability is 0. Inside, l S/(2 x) + 2 ln x with
     x = sqrt(p_a) has one value, so that there are at most two different probabilities.
@@ -131,8 +131,8 @@ def excess(k: int, slope: float) -> float:
 def alike_limit(k: int, z: float) -> float:
     """Bound the capacity of k rows of which any two have an affinity of at least z.
 
-    Either some p_a is below t, so that the other rows and the question whether it is a tell
-    F(p_a) + (1 - p_a) C. Or none is, and the largest H - l z s has at most two probabilities above
+    Either some p_a is below t, so that I <= F(p_a) + (1 - p_a) C with the capacity C of the other
+    rows. Or none is, and the largest H - l z s has at most two probabilities above
     t. Cost O(k^2) for every cell, l and t.
     """
     if k < 2:
@@ -156,8 +156,8 @@ def alike_limit(k: int, z: float) -> float:
 class Test(NamedTuple):
     """Numbers of a test whether affinities prove that k rows carry at most a level.
 
-    They do if S > least and D <= S^2 w(min(S, best)), w(T) = scale (room - share T)(T - least)/T^2,
-    and if no k - 1 of the rows carry more than ``parts``.
+    They do if S > least and D <= S^2 w(min(S, best)), w(T) = scale (room - share T)(T -
+    least)/T^2, and if no k - 1 of the rows carry more than ``parts``.
     """
 
     least: float
@@ -273,7 +273,7 @@ class Cliques:
         return 4.0 * _BUDGET
 
     def _within(self) -> Floats:
-        """Bound F(t) over every cell of weights by the least affinity and the best pair."""
+        """Bound F(t) over every cell of weights by the smallest affinity and the best pair."""
         low, high = self.edges[:-1], self.edges[1:]
         nearest = np.clip(0.5, low, high)  # both bounds rise up to 1/2
         entropy = pair_limit(nearest, float(self.affinities.min()))
@@ -320,8 +320,8 @@ class Cliques:
     ) -> Iterator[Ints]:
         """Yield the selections that may exceed a level, a few at a time, possibly none.
 
-        A law bounds all rows that are not ``outside``, so some row of a selection is. The first
-        slice whose row is outside goes first.
+        A distribution bounds all rows that are not ``outside``, so some row of a selection is. The
+        first slice whose row is outside goes first.
         """
         most = sum(int(outside[rows].sum()) for rows in slices)
         if most > _SPLIT * sum(map(len, slices)):
@@ -446,7 +446,7 @@ def _prove_parts(
 
 
 def _centre(search: Search, node: Node) -> Floats:
-    """Bound the divergences of the rows of a node from a law that is close to all of them."""
+    """Bound the divergences of the rows of a node from a distribution close to all of them."""
     union = node.union
     search.spend_on_capacities(len(union))
     law = matrix_capacity(search.laws.table[union], _COARSE, lambda: search.over)[1]
@@ -455,6 +455,6 @@ def _centre(search: Search, node: Node) -> Floats:
 
 
 def _outside(search: Search, node: Node, centre: Floats, level: float) -> NDArray[np.bool_]:
-    """Return the rows of a node that one of two laws does not bound by a level."""
+    """Return the rows of a node that one of two distributions does not bound by a level."""
     union = node.union
     return min((far > level for far in (centre, search.from_best())), key=lambda o: o[union].sum())

@@ -1,8 +1,8 @@
 """The best selection: one row of a table from each of several slices, with the largest capacity.
 
-The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). So any law q bounds all selections
-from slices S_1 .. S_m by the largest divergence of a row in them. The best such bound is the
-capacity of all rows together. Best-first branch and bound splits slices into clusters of nearby
+The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). So any distribution q bounds all
+selections from slices S_1 .. S_m by the largest divergence of a row in them. The best such bound is
+the capacity of all rows together. Best-first branch and bound splits slices into clusters of nearby
 rows, until these bounds or a list of the selections left prove that the best one so far is optimal.
 
 Three or more slices with few enough rows are left to the search for cliques of compatible rows
@@ -11,13 +11,13 @@ Three or more slices with few enough rows are left to the search for cliques of 
 Two further bounds hold for any m rows. Their capacity is at most ln m. And it is at most the mean
 number of yes-or-no questions that identify one of m values by a Huffman code of equal weights,
 times the capacity of the best pair of rows: mutual information is convex in the channel, so an
-answer tells at most as much as the best pair.
+answer reveals at most as much as the best pair.
 
-A third bound is for slices that are easily told apart. Construct a channel with one input for each
-slice: every output has its least probability among the rows of the slice, and the rest goes to an
-output that belongs to this slice alone. Every selection is a garbling of this channel, because the
-extra output of a slice can be redistributed to what its row has more. The bound is good if the rows
-of a slice have similar overlaps with the other slices.
+A third bound is for slices that are easy to distinguish. Construct a channel with one input for
+each slice: every output has its smallest probability among the rows of the slice, and the rest goes
+to an output that belongs to this slice alone. Every selection is a garbling of this channel,
+because the extra output of a slice can be redistributed to what its row has more. The bound is good
+if the rows of a slice have similar overlaps with the other slices.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _PLAIN = 1 << 18
 _BLOCK = 1 << 20
 #: Capacities below are only bounded by it, as in the kernels.
 _SMALLEST = 1e-280
-#: Outputs that a law never shows count as this likely.
+#: Outputs that a distribution never shows count as this likely.
 _NEVER = 1e-300
 
 
 class Laws:
-    """The rows of a table, with bounds on their divergences from any law.
+    """The rows of a table, with bounds on their divergences from any distribution.
 
     D(w, q) = sum w ln(w/q) - w + q is bounded above in one of two ways: as the sum of
     w ln w - w, known once and for all, and a product of w with -ln q, which costs little but has
@@ -80,7 +80,7 @@ class Laws:
 
     @cached_property
     def sums(self) -> tuple[float, float]:
-        """Least and largest sum of a row: one, up to rounding."""
+        """Smallest and largest sum of a row: one, up to rounding."""
         sums = self.table.sum(axis=1)
         return float(sums.min()), float(sums.max())
 
@@ -89,13 +89,13 @@ class Laws:
         return Laws(np.ascontiguousarray(self.table[rows]))
 
     def mean(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
-        """Law of the output when rows are drawn with given chances, as a sum q + c."""
+        """Law of the output when rows are drawn with given probabilities, as a sum q + c."""
         q, c = np.empty(self.outputs), np.empty(self.outputs)
         kernels.output_law(self.table[rows], law, q, c)
         return q, c
 
     def least(self, rows: Ints) -> Floats:
-        """Least chance of every output among some rows."""
+        """Smallest probability of every output among some rows."""
         step = max(1, _BLOCK // self.outputs)
         parts = [
             self.table[rows[start : start + step]].min(axis=0)
@@ -162,7 +162,7 @@ class Laws:
         first = self._apart(rows, pivot)
         second = self._apart(rows, int(rows[first.argmax()]))
         nearer = first < second
-        if not nearer.any() or nearer.all():  # rows too close to tell
+        if not nearer.any() or nearer.all():  # rows too close to distinguish
             nearer = np.arange(len(rows)) < len(rows) // 2
         return rows[nearer], rows[~nearer]
 
@@ -235,9 +235,9 @@ class Search:
         self.laws, self.gap, self.meter, self.deadline = Laws(table), gap, meter, meter.limit
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
-        self.far = np.empty(len(table))  # bounds on divergences from the law used last
+        self.far = np.empty(len(table))  # bounds on divergences from the distribution used last
         self.tree: BestFirst[Node] | None = None
-        self.star: Floats | None = None  # the same for the output law of the best selection
+        self.star: Floats | None = None  # the same for the best selection
 
     @property
     def target(self) -> float:
@@ -260,7 +260,7 @@ class Search:
     # Lower bounds.
 
     def evaluate(self, problem: int, choices: Ints) -> float:
-        """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
+        """Compute capacities of selections (B, m), keep the best, return the largest bound."""
         self.spend_on_capacities(choices.size)
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
@@ -274,7 +274,7 @@ class Search:
         return worst
 
     def furthest(self, node: Node) -> Ints:
-        """Return the row of each slice furthest from the law used last, distinct if possible."""
+        """Return the row of each slice furthest from the reference, distinct if possible."""
         taken: set[int] = set()
         chosen = []
         for rows in node.slices:
@@ -297,7 +297,7 @@ class Search:
                 if len(others) == 1:
                     self.touch(len(rows))
                     scores = self.laws.pairs(others, rows)[0]
-                else:  # rows far from the output law of the others
+                else:  # rows far from the output distribution of the others
                     law = capacities(self.laws.table[others][None], 1e-3)[2][0]
                     self.bound(node._replace(slices=(rows,)), others, law)
                     scores = self.far[rows]
@@ -323,14 +323,14 @@ class Search:
     # Upper bounds.
 
     def bound(self, node: Node, rows: Ints, law: Floats) -> float:
-        """Bound all selections of a node by the output law of some rows. Sets ``far``."""
+        """Bound all selections of a node by the output distribution of some rows. Sets ``far``."""
         union = node.union
         self.touch(len(union))
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
     def from_best(self) -> Floats:
-        """Bound the divergences of all rows from the output law of the best selection."""
+        """Bound the divergences of all rows from the output distribution of the best selection."""
         if self.star is None:
             self.touch(self.laws.size)
             q, c = self.laws.mean(self.choice, self.law)
@@ -338,7 +338,7 @@ class Search:
         return self.star
 
     def bound_by_best(self, node: Node) -> float:
-        """Bound all selections of a node by the output law of the best selection."""
+        """Bound all selections of a node by the output distribution of the best selection."""
         star = self.from_best()
         return max(float(star[rows].max()) for rows in node.slices)
 
@@ -362,7 +362,7 @@ class Search:
         return min(least, capacity.upper)
 
     def told_apart(self, node: Node) -> float:
-        """Bound all selections of a node by the least probabilities in each slice."""
+        """Bound all selections of a node by the smallest probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
         self.spend_on_capacities(m)
         self.touch(sum(map(len, node.slices)))
@@ -370,13 +370,13 @@ class Search:
         for a, slice_ in enumerate(node.slices):
             rows[a, :outputs] = self.laws.least(slice_)
             rows[a, outputs + a] = max(0.0, self.laws.sums[1] - rows[a, :outputs].sum())
-        # If the total of a law is off by e, D(w, q) changes by at most e |ln(w/q)|, which is below
-        # 800 e for doubles.
+        # If the total of a distribution is off by e, D(w, q) changes by at most e |ln(w/q)|, which
+        # is below 800 e for doubles.
         excess = self.laws.sums[1] - self.laws.sums[0] + roundoff(4 * outputs)
         return float(capacities(rows[None], 0.25 * self.gap)[1][0] + 800.0 * excess)
 
     def refine(self, node: Node) -> float:
-        """Bound a node by output laws of its own rows, the outermost first. Sets ``far``."""
+        """Bound a node by mixtures of its own rows, the outermost first. Sets ``far``."""
         least = self.told_apart(node) if len(node.slices) <= MANY else math.inf
         if least <= self.target:
             return least
@@ -433,7 +433,7 @@ class Search:
         self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
 
     def bounds(self, node: Node) -> Floats:
-        """Bound all selections by two laws: that of the best selection and that of the node."""
+        """Bound all selections by two references: the best selection and the node."""
         least = np.full([len(rows) for rows in node.slices], math.inf)
         for far in (self.from_best(), self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
@@ -442,7 +442,7 @@ class Search:
         return np.triu(least, 1) if once else least  # pairs from equal slices are unordered
 
     def parts(self, node: Node) -> list[Node]:
-        """Split the slice with the row furthest from the law used last."""
+        """Split the slice with the row furthest from the distribution used last."""
         reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
         a = int(np.argmax(reach))
         rows = node.slices[a]
@@ -481,7 +481,7 @@ class Search:
 
 
 def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:
-    """Assign to slices the rows of largest weight in a law over their union, each row once."""
+    """Assign to slices the rows of largest weight over their union, each row once."""
     from scipy.optimize import linear_sum_assignment
 
     heavy = np.argsort(-law)[: 2 * len(slices)]
@@ -540,7 +540,7 @@ def best_selection(
     Parameters
     ----------
     table : (R, K) array
-        Output laws.
+        Output distributions.
     problems : sequence of sequences of integer arrays
         Each problem is a list of slices, and each slice is a list of rows of the table. If one
         array object is given twice, pairs are unordered.
@@ -560,7 +560,7 @@ def best_selection(
 
 
 def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
-    """Search slices for ``most`` values. Return the upper end.
+    """Search slices for ``most`` values. Return the upper bound.
 
     If the rows are too many for cliques, branch and bound has the rest of the limit, after the
     bound from pairs.
