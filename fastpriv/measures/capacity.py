@@ -19,11 +19,10 @@ from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.inputs import as_channel, measure_as_product, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
@@ -38,8 +37,6 @@ _CROSSED = 1e-12
 def channel_capacity(channel: AbstractChannel, *, gap: float = ...) -> Bracket: ...
 @overload
 def channel_capacity(channel: ArrayLike, *, gap: float = ...) -> Bracket | Brackets: ...
-
-
 def channel_capacity(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Bracket | Brackets:
@@ -100,8 +97,6 @@ def channel_capacity(
 def capacity_prior(channel: AbstractChannel, *, gap: float = ...) -> Distribution: ...
 @overload
 def capacity_prior(channel: ArrayLike, *, gap: float = ...) -> Distribution | Floats: ...
-
-
 def capacity_prior(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Distribution | Floats:
@@ -160,7 +155,7 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
 
     The general algorithm takes the matrix.
     """
-    return matrix_capacity(np.array(channel.nearest_matrix()), gap)[0]
+    return matrix_capacity(table(channel), gap)[0]
 
 
 @capacity.register
@@ -267,19 +262,13 @@ def _tilted_capacity(channel: TiltedChannel, gap: float) -> Bracket:
     return channel.widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
-@capacity.register
-def _tilted_product_capacity(channel: TiltedProduct, gap: float) -> Bracket:
-    """Take the rows."""
-    return capacity(channel.as_product, gap)
-
-
 @singledispatch
 def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
     """Return a prior that reaches the lower end of the capacity, for checked arguments.
 
     The general algorithm takes the matrix.
     """
-    law = matrix_capacity(np.array(channel.nearest_matrix()), gap)[1]
+    law = matrix_capacity(table(channel), gap)[1]
     return Dense.of(law, channel.space)
 
 
@@ -316,12 +305,6 @@ def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
     if channel.is_small() and not channel.symmetric:
         return Dense.of(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
     return Uniform(1, channel.k)
-
-
-@optimal_prior.register
-def _tilted_product_optimal_prior(channel: TiltedProduct, gap: float) -> Distribution:
-    """Take the rows."""
-    return optimal_prior(channel.as_product, gap)
 
 
 @singledispatch
@@ -374,12 +357,6 @@ def _product_searched_entries(channel: ProductChannel) -> int:
 
 
 @searched_entries.register
-def _tilted_product_searched_entries(channel: TiltedProduct) -> int:
-    """Count those of the rows."""
-    return searched_entries(channel.as_product)
-
-
-@searched_entries.register
 def _support_searched_entries(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
     listed = channel.is_small() and not channel.symmetric
@@ -390,3 +367,7 @@ def _support_searched_entries(channel: SupportChannel) -> int:
 def _columns_searched_entries(channel: ColumnsChannel) -> int:
     """Count those of the columns."""
     return sum(searched_entries(column) for column in channel.columns)
+
+
+for _question in (capacity, optimal_prior, searched_entries):
+    measure_as_product(_question)

@@ -59,8 +59,6 @@ def constrained_capacity(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
@@ -168,8 +166,6 @@ def balance_function(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def balance_function(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,

@@ -74,8 +74,6 @@ _TYPES = 4096
 def maximal_correlation(
     channel: AbstractChannel, prior: Distribution | ArrayLike
 ) -> float | Bracket: ...
-
-
 @overload
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
@@ -83,8 +81,6 @@ def maximal_correlation(
     *,
     out: Floats | None = ...,
 ) -> float | Bracket | Floats: ...
-
-
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
     prior: Distribution | ArrayLike,

@@ -696,6 +696,11 @@ def remaining_uncertainty(
 @singledispatch
 def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
     """Return ln of the least posterior probability of a database that may occur, rounded down."""
+    return _matrix_log_rarest(channel, prior)
+
+
+def _matrix_log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
+    """Through the matrix."""
     weights = prior.probabilities()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]
@@ -707,7 +712,7 @@ def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
 def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the rows, if they are independent."""
     if not isinstance(prior, Product):
-        return _log_rarest.dispatch(AbstractChannel)(channel, prior)
+        return _matrix_log_rarest(channel, prior)
     laws, which, counts, _ = prior.paired(channel.kernels)
     total = 0.0
     for law, kernel, count in zip(laws, which, counts, strict=True):

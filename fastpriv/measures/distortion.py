@@ -16,7 +16,6 @@ from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -26,7 +25,7 @@ from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked, table
 from fastpriv.priors import Distribution
 from fastpriv.priors.exchangeable import as_exchangeable
 
@@ -116,16 +115,10 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 
     The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
     """
-    return matrix_distance(channel, np.array(channel.nearest_matrix()), prior)
+    return matrix_distance(channel, prior)
 
 
-@expected_distance.register
-def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return matrix_distance(channel, channel.array, prior)
-
-
-def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
+def matrix_distance(channel: AbstractChannel, prior: Distribution) -> float:
     """Expected Hamming distance from the matrix of a channel. Cost O(N^2 n)."""
     space = channel.space
     if channel.output_space != space:
@@ -133,7 +126,7 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
             f"outputs are not databases ({channel.output_count} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
-    return kernels.hamming_cost(matrix, prior.probabilities(), channel.databases)
+    return kernels.hamming_cost(table(channel), prior.probabilities(), channel.databases)
 
 
 @expected_distance.register
@@ -175,7 +168,7 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
-        return matrix_distance(channel, channel.nearest_matrix(), prior)
+        return matrix_distance(channel, prior)
     return float((prior.probabilities() * tilted_distances(channel)).sum())
 
 

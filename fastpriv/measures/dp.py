@@ -21,7 +21,6 @@ from fastpriv._structure.leakage import log_slack, row_slack
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -29,9 +28,9 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
-from fastpriv.channels.tilted import FEW, TiltedProduct
+from fastpriv.channels.tilted import FEW
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.inputs import as_channel, is_stack, stacked
+from fastpriv.measures.inputs import as_channel, is_stack, measure_as_product, stacked, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.spaces import Space
@@ -45,12 +44,8 @@ _BLOCK = 1 << 20
 
 @overload
 def dp_level(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Differential privacy level of a mechanism.
 
@@ -88,12 +83,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
-    return matrix_level(np.array(channel.nearest_matrix()), channel.space.axes)
-
-
-@neighbour_level.register
-def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel.array, channel.space.axes)
+    return matrix_level(table(channel), channel.space.axes)
 
 
 @neighbour_level.register
@@ -183,13 +173,10 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     return live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
-@neighbour_level.register
-def _tilted_product_neighbour_level(channel: TiltedProduct) -> float:
-    """Take the rows."""
-    return neighbour_level(channel.as_product)
+measure_as_product(neighbour_level)
 
 
-# Ratios of chances between neighbours that mechanisms with tilted laws have.
+# Ratios of probabilities between neighbours, of mechanisms with tilted distributions.
 
 
 def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:

@@ -58,14 +58,10 @@ _BLOCK = 1 << 20
 
 @overload
 def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
-
-
 @overload
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Floats: ...
-
-
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Floats:

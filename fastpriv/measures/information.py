@@ -30,7 +30,7 @@ from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.inputs import as_pair, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, stacked, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import apply_rows
 from fastpriv.priors.exchangeable import as_exchangeable, substitute, without_one
@@ -104,13 +104,7 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return told_information(np.array(channel.nearest_matrix()), prior.probabilities())
-
-
-@information.register
-def _dense_information(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return told_information(channel.array, prior.probabilities())
+    return told_information(table(channel), prior.probabilities())
 
 
 @information.register
@@ -171,7 +165,7 @@ def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -
     if channel.owns(prior):
         noise = compiled.entropy(channel.kernels[0].matrix[0])
         return max(0.0, float(prior.entropy()) - channel.space.n * noise)
-    return information.dispatch(TiltedChannel)(channel, prior)
+    return _tilted_information(channel, prior)
 
 
 @information.register

@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Distribution
 from fastpriv.priors.base import as_prior
@@ -49,6 +50,20 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
             "noise with infinitely many outputs has measures of its own, see its methods"
         )
     return Channel(channel, space)
+
+
+def table(channel: AbstractChannel) -> Floats:
+    """Return W[x, y] to the nearest doubles, in C order for kernels. It must not be changed."""
+    return channel.array if isinstance(channel, Channel) else np.array(channel.nearest_matrix())
+
+
+def measure_as_product(measure: Any) -> None:
+    """Let a dispatched measure take a tilted product as the product channel that it is."""
+
+    def tilted_product(channel: TiltedProduct, *further: Any) -> Any:
+        return measure(channel.as_product, *further)
+
+    measure.register(TiltedProduct, tilted_product)
 
 
 def _array_like(given: object) -> bool:

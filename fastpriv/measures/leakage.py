@@ -50,7 +50,16 @@ from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.measures.information import mutual_information
-from fastpriv.measures.inputs import Kernel, as_channel, as_pair, is_stack, measured, stacked
+from fastpriv.measures.inputs import (
+    Kernel,
+    as_channel,
+    as_pair,
+    is_stack,
+    measure_as_product,
+    measured,
+    stacked,
+    table,
+)
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import LISTED, as_exchangeable, many_types
 from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
@@ -76,12 +85,8 @@ _CLEAR = 50.0
 
 @overload
 def maximal_leakage(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Maximal leakage, ln sum_y max_x p(y|x).
 
@@ -112,12 +117,8 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_capacity(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
 
@@ -228,12 +229,8 @@ def _columns_extreme_level(channel: ColumnsChannel) -> float:
 
 @overload
 def strong_dp_level(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Strong (local) differential privacy level, over all pairs of databases.
 
@@ -262,14 +259,10 @@ def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
-
-
 @overload
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
-
-
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -306,14 +299,10 @@ def leakage_factor(
 
 @overload
 def worst_leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
-
-
 @overload
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
-
-
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -540,14 +529,8 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
     The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
     and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
     """
-    gain = matrix_gain(np.array(channel.nearest_matrix()), prior.probabilities())
+    gain = matrix_gain(table(channel), prior.probabilities())
     return gain + 4.0 * channel.matrix_error * (1.0 + math.log(channel.space.size))
-
-
-@entropy_gain.register
-def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return matrix_gain(channel.array, prior.probabilities())
 
 
 @entropy_gain.register
@@ -626,10 +609,7 @@ def own_gain(channel: TiltedChannel) -> float:
     return min(max(0.0, whole - noise) + error, raised(whole, 128.0))
 
 
-@entropy_gain.register
-def _tilted_product_entropy_gain(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
-    """Take the rows."""
-    return entropy_gain(channel.as_product, prior)
+measure_as_product(entropy_gain)
 
 
 @singledispatch

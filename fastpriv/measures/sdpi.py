@@ -21,12 +21,11 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
-from fastpriv.measures.inputs import as_mechanism, as_pair
+from fastpriv.measures.inputs import as_mechanism, as_pair, measure_as_product
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
@@ -195,12 +194,7 @@ def _type_sdpi(
     return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 
 
-@sdpi.register
-def _tilted_product_sdpi(
-    channel: TiltedProduct, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
-) -> Bracket:
-    """Take the rows."""
-    return sdpi(channel.as_product, prior, gap, time_limit)
+measure_as_product(sdpi)
 
 
 @singledispatch

@@ -25,10 +25,10 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.identifiability import likeliest_move, likeliest_step, type_odds
+from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     count_leakages,
     leakages,
@@ -41,17 +41,16 @@ from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
-#: Most outputs that are listed, and most entries that are searched.
-FEW, _SCANNED = 5, 1 << 25
+#: Most outputs that are listed.
+FEW = 5
+#: Most entries that are searched, a tenth of a second.
+_SCANNED = 1 << 25
 
 
 @singledispatch
 def step_witness(channel: AbstractChannel, prior: Distribution | None = None) -> Witness:
-    """Return what attains the neighbour level, or under a prior the posterior level.
-
-    Through the matrix; TooLarge where it is too large to be searched.
-    """
-    return _matrix_step(channel, None if prior is None else prior.probabilities())
+    """Return what attains the neighbour level, or under a prior the posterior level."""
+    return matrix_step_witness(channel, prior)
 
 
 @singledispatch
@@ -64,6 +63,11 @@ def extreme_witness(channel: AbstractChannel) -> Witness:
 @singledispatch
 def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Return the output that leaks most, and the likeliest database behind it."""
+    return matrix_leakage_witness(channel, prior)
+
+
+def matrix_leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
+    """Through the matrix; TooLarge where it is too large to be searched."""
     y = int(leakages(channel, prior).above.argmax())
     column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
     return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
@@ -103,11 +107,14 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
     return int(apart.argmax())
 
 
-def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
-    """Find the neighbours and the output with the largest ratio of joint (or given) chances."""
+def matrix_step_witness(channel: AbstractChannel, prior: Distribution | None) -> Witness:
+    """Find the neighbours and the output with the largest ratio of joint (or given) probabilities.
+
+    Through the matrix; TooLarge where it is too large to be searched.
+    """
     joint, space = np.array(_small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
-        joint *= (prior * 2.0**900)[:, None]
+        joint *= (prior.probabilities() * 2.0**900)[:, None]
     axes = [(int(s), m) for s, m in zip(space.strides, space.sizes, strict=True) if m > 1]
     if not axes:
         raise InvalidInput("no row has a second value, so there are no neighbours")
@@ -290,7 +297,7 @@ def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) 
     else:
         odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
         if odds is None:
-            return _matrix_step(channel, prior.probabilities())
+            return matrix_step_witness(channel, prior)
         at = likeliest_move(channel, odds)[1]
     pairs = channel.pair_counts(int(source[at]))
     moved = pairs - channel.pair_counts(int(target[at]))
@@ -317,7 +324,7 @@ def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
     types = as_exchangeable(prior)
     if types is None:
-        return leakage_witness.dispatch(AbstractChannel)(channel, prior)
+        return matrix_leakage_witness(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
     alive = possible_types(channel, types)[channel.classes[j].row]
     entry = np.where(alive, channel.entries[j], -1.0)
@@ -348,7 +355,7 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     occurs = channel.base.log_prob(witness.output) > -math.inf
     if occurs and channel.all_values_occur:
         return witness
-    return step_witness.dispatch(AbstractChannel)(channel, prior)
+    return matrix_step_witness(channel, prior)
 
 
 @extreme_witness.register
@@ -378,21 +385,8 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     return np.asarray(logs - np.log(channel.vectors()[1]))
 
 
-@step_witness.register
-def _tilted_product_step_witness(
-    channel: TiltedProduct, prior: Distribution | None = None
-) -> Witness:
-    return step_witness(channel.as_product, prior)
-
-
-@extreme_witness.register
-def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
-    return extreme_witness(channel.as_product)
-
-
-@leakage_witness.register
-def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
-    return leakage_witness(channel.as_product, prior)
+for _witness in (step_witness, extreme_witness, leakage_witness):
+    measure_as_product(_witness)
 
 
 # Databases and outputs that stand out under a prior, for witnesses of row-by-row channels.
@@ -401,6 +395,11 @@ def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution)
 @singledispatch
 def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
     """Return the output of a row-by-row channel that leaks most, and its likeliest cause."""
+    return vector_leading(prior, kernels)
+
+
+def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Through the leakages of all outputs."""
     y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
     return y, _cause(prior, kernels, y)
 
@@ -420,7 +419,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
     """Exchangeable bits with one kernel: over types of outputs."""
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        return leading.dispatch(Distribution)(prior, kernels)
+        return vector_leading(prior, kernels)
     ones = max(by_type, key=lambda leak: leak[1])[0]
     y = np.repeat([0, 1], [prior.space.n - ones, ones])
     return y, _cause(prior, kernels, y)
@@ -457,8 +456,13 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
 def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Return a database and one of ``rows``, where p falls most as its value s becomes t.
 
-    The rows have the same size. Through the vector.
+    The rows have the same size.
     """
+    return vector_steepest(prior, rows, s, t)
+
+
+def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Through the vector of the prior."""
     p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
         m, inner = space.sizes[i], int(space.strides[i])
@@ -504,7 +508,7 @@ def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, i
     """Chain: by the values on both sides of a row that make it steepest."""
     first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
-        return steepest.dispatch(Distribution)(prior, rows, s, t)
+        return vector_steepest(prior, rows, s, t)
     # What a row's value gains from being first, from the row before it and from the next one.
     start = log_ratio(first[s : s + 1], first[t : t + 1])
     before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])

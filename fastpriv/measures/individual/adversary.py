@@ -12,10 +12,12 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.selection import Selection, best_selection
+from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity, searched_entries
+from fastpriv.measures.inputs import table
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -39,7 +41,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     In general every database is an answer of its own, except that databases with equal rows of
     the matrix share one.
     """
-    matrix = np.array(channel.nearest_matrix())
+    matrix = table(channel)
     kinds = row_kinds(channel)
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
@@ -82,12 +84,14 @@ def searched(
     time_limit: float | None,
     run: Callable[..., Any] | None = None,
 ) -> IndividualCapacity:
-    """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers.
+    """Largest I(X_G; Y) over groups G of k records and all priors, by a search over the answers.
 
     ``run`` maps a function over arguments elsewhere: the search is then one task for each part of
     the selections.
     """
     clock = Clock(math.inf if time_limit is None else time_limit)
+    if k == channel.space.n and not isinstance(channel, QueryChannel):
+        return whole_database_leak(channel, gap, clock)
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
     slices = [p.slices for p in problems]
@@ -110,11 +114,24 @@ def searched(
     leak = IndividualCapacity(best.lower, upper, who)
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         leak = capped(leak, 0.0, channel, clock)
+    return allowing_for_errors(leak, channel)
+
+
+def whole_database_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
+    """All records are in the group: the channel capacity, and the prior that attains it."""
+    bracket, law = matrix_capacity(table(channel), gap, lambda: clock.left() == 0.0)
+    databases = channel.space.rows(np.arange(channel.space.size))
+    who = Adversary(tuple(range(channel.space.n)), databases, law)
+    return allowing_for_errors(IndividualCapacity(bracket.lower, bracket.upper, who), channel)
+
+
+def allowing_for_errors(leak: IndividualCapacity, channel: AbstractChannel) -> IndividualCapacity:
+    """Widen the bracket of a leak by the rounding of the matrix."""
     leak = widened(leak, channel.matrix_error)
     if not isinstance(channel, TiltedChannel):
         return leak
     bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
-    return IndividualCapacity(bracket.lower, bracket.upper, who)
+    return IndividualCapacity(bracket.lower, bracket.upper, leak.adversary)
 
 
 def _spread(

@@ -246,7 +246,7 @@ def group_capacity(
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     run = mapping(executor)
-    if executor is not None and largest_leak.dispatch(type(mechanism)) is _general:
+    if executor is not None and not isinstance(mechanism, ProductChannel):
         return searched(mechanism, k, gap, seconds, run)
     return largest_leak(mechanism, k, gap, seconds)
 
@@ -304,9 +304,6 @@ def largest_leak(
     The general algorithm searches the matrix, or the laws of the answers of a query.
     """
     return searched(channel, k, gap, time_limit)
-
-
-_general = largest_leak.dispatch(object)
 
 
 @largest_leak.register
@@ -412,6 +409,11 @@ def cross_capacity(
 @singledispatch
 def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: float) -> Bracket:
     """Largest capacity of k rows of the matrix, k >= 2, for checked arguments."""
+    return searched_databases(channel, k, gap, time_limit)
+
+
+def searched_databases(channel: AbstractChannel, k: int, gap: float, time_limit: float) -> Bracket:
+    """By a search over the answers."""
     sizes = channel.space.sizes
     if k == 2 == max(sizes):  # any two databases of bits differ in some bit
         single = largest_leak(channel, 1, gap, time_limit)
@@ -443,4 +445,4 @@ def _hamming_best_databases(
     few = len(rows) <= _COUNTED or k == 2 or {row.m for row in rows} == {k}
     if rows and few and k <= min(row.m for row in rows):
         return shown_capacity(rows, k, Clock(time_limit))
-    return best_databases.dispatch(AbstractChannel)(channel, k, gap, time_limit)
+    return searched_databases(channel, k, gap, time_limit)

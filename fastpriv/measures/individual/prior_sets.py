@@ -267,9 +267,16 @@ def _error(V: Floats) -> float:
 
 @singledispatch
 def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and bits with one common chance in [c, 1-c].
+    """Return the largest I(X_i; Y) over rows i and bits with one common chance in [c, 1-c]."""
+    return matrix_common_leak(channel, c, gap, clock)
 
-    Through the matrix: for a given row only the means of its rows with the same number of ones
+
+def matrix_common_leak(
+    channel: AbstractChannel, c: float, gap: float, clock: Clock
+) -> IndividualCapacity:
+    """Through the matrix.
+
+    For a given row only the means of its rows with the same number of ones
     among the other bits matter.
     """
     n, matrix = channel.space.n, np.array(channel.nearest_matrix())
@@ -298,7 +305,7 @@ def _query_common_leak(
 ) -> IndividualCapacity:
     """A count is a function of the number of ones."""
     if not channel.query.counts_bits():
-        return common_leak.dispatch(AbstractChannel)(channel, c, gap, clock)
+        return matrix_common_leak(channel, c, gap, clock)
     return _by_intervals([_shifted(channel)], channel, 0.0, c, gap, clock)
 
 

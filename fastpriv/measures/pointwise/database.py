@@ -25,7 +25,7 @@ from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
-from fastpriv.measures.inputs import as_pair, measured, output_rows
+from fastpriv.measures.inputs import as_pair, measured, output_rows, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column
@@ -40,12 +40,8 @@ PriorLike = Distribution | ArrayLike
 
 @overload
 def pml(channel: ChannelLike, prior: PriorLike) -> Floats: ...
-
-
 @overload
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike) -> float: ...
-
-
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> Floats | float:
     """Pointwise maximal leakage of every output, or of one that was seen.
 
@@ -97,7 +93,7 @@ def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
     errors, the leakage capacity is a second bound.
     """
-    matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
+    matrix, error = table(channel), channel.matrix_error
     both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
     if error == 0.0:
         return both
@@ -125,11 +121,6 @@ def level_bounds(
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
     return float(leakages(channel, prior).above[channel.column_index(y)])
-
-
-@leakages.register
-def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel.array, prior.probabilities(), logs=prior.logs_if_rare())
 
 
 @leakage_at.register
@@ -278,7 +269,7 @@ def _posterior_chain_leakage_levels(
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
     if not channel.owns(prior):
-        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+        return _tilted_leakage_levels(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
@@ -290,7 +281,7 @@ def _posterior_chain_leakage_levels(
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
     if not channel.owns(prior):
-        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
+        return _tilted_leakage_at(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error

@@ -554,7 +554,14 @@ def _product_row_box_level(channel: ProductChannel, box: Box, i: int | None) -> 
 
 @singledispatch
 def interval_level(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
-    """Return the largest leakage (about row i, if given) under independent bits in an interval.
+    """Return the largest leakage (about row i, if given) under independent bits in an interval."""
+    return matrix_interval_level(channel, low, high, i)
+
+
+def matrix_interval_level(
+    channel: AbstractChannel, low: Chance, high: Chance, i: int | None
+) -> float:
+    """Through the matrix.
 
     The chance of y is linear in the chance of each bit. So it is least, and its ratio to the one
     given a bit is most extreme, at the ends. All corners take O(N n K).
@@ -619,7 +626,7 @@ def _product_interval_level(
 def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
     """A count: only the number of bits with the larger chance matters. Cost O(n^2 K)."""
     if not channel.query.counts_bits():
-        return interval_level.dispatch(AbstractChannel)(channel, low, high, i)
+        return matrix_interval_level(channel, low, high, i)
     n, matrix = channel.space.n, channel.kernel.matrix
     matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
@@ -649,9 +656,15 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
 def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
     """Return the largest leakage (about row i, if given) under bits with one chance in [c, 1-c].
 
-    Through the matrix. Cost O(n^2 K) for every halving, and few are needed. A bracket if the time
-    is over before.
+    A bracket if the time is over before.
     """
+    return matrix_iid_level(channel, c, i, clock)
+
+
+def matrix_iid_level(
+    channel: AbstractChannel, c: float, i: int | None, clock: Clock
+) -> float | Bracket:
+    """Through the matrix. Cost O(n^2 K) for every halving, and few are needed."""
     n, matrix = channel.space.n, scaled_matrix(channel)
     ones = channel.space.rows(np.arange(channel.space.size)).sum(axis=1)
     if i is None:
@@ -688,7 +701,7 @@ def _query_iid_level(
 ) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
     if not channel.query.counts_bits():
-        return iid_level.dispatch(AbstractChannel)(channel, c, i, clock)
+        return matrix_iid_level(channel, c, i, clock)
     matrix, n = channel.kernel.matrix, channel.space.n
     ones = np.arange(n + 1)
     if i is None:

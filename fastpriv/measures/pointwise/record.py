@@ -20,6 +20,7 @@ from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, Til
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
+from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     leakage_levels,
     leakages,
@@ -37,7 +38,12 @@ _TOGETHER = 64
 
 @singledispatch
 def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
-    """Return the leakage of every output about row i, from the laws given each of its values."""
+    """Return the leakage of every output about row i."""
+    return row_leakages_by_value(channel, prior, i)
+
+
+def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
+    """From the distributions of the output given each value of row i."""
     if channel.space.n == 1:
         return leakages(channel, prior).above
     marginal, off = log_marginal(prior, i)
@@ -52,7 +58,7 @@ def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> F
     """From the joint law of the row and the answer."""
     laws = channel.query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
-        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+        return row_leakages_by_value(channel, prior, i)
     return next(_joint_leakages(channel, prior, [i], laws))
 
 
@@ -85,7 +91,7 @@ def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Flo
     """Under an exchangeable prior, by the type of the output and its value in the row."""
     types = as_exchangeable(prior)
     if types is None:
-        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+        return row_leakages_by_value(channel, prior, i)
     check.fits(channel.space.size, "a vector over outputs", "give one y=")
     outputs = channel.space.rows(np.arange(channel.space.size))
     return type_row_leakages(channel, types)[channel.types.number(outputs), outputs[:, i]]
@@ -126,7 +132,12 @@ def _log_mean(logs: Floats, shares: Floats) -> float:
 
 @singledispatch
 def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the largest leakage of an output about a row, rows that are alike taken once."""
+    """Return the largest leakage of an output about a row."""
+    return worst_of_rows(channel, prior)
+
+
+def worst_of_rows(channel: AbstractChannel, prior: Distribution) -> float:
+    """Row by row, rows that are alike taken once."""
     return max(row_level(channel, prior, i) for i in unlike_rows(channel, prior).tolist())
 
 
@@ -136,7 +147,7 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
     rows = unlike_rows(channel, prior)
     laws = channel.query.row_laws(prior, rows)
     if laws is None or channel.space.n == 1:
-        return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+        return worst_of_rows(channel, prior)
     return max(float(leaks.max()) for leaks in _joint_leakages(channel, prior, rows.tolist(), laws))
 
 
@@ -150,6 +161,11 @@ def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
 @singledispatch
 def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
     """Return the largest leakage of an output about row i."""
+    return largest_row_leakage(channel, prior, i)
+
+
+def largest_row_leakage(channel: AbstractChannel, prior: Distribution, i: int) -> float:
+    """From the leakages of all outputs."""
     if channel.space.n == 1:
         return leakage_levels(channel, prior)[0]
     return float(row_leakages(channel, prior, i).max())
@@ -160,7 +176,7 @@ def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
     """Over types of outputs, under an exchangeable prior."""
     types = as_exchangeable(prior)
     if types is None:
-        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+        return largest_row_leakage(channel, prior, i)
     return float(type_row_leakages(channel, types).max())
 
 
@@ -176,7 +192,7 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
             "ask row_pml for single outputs, y=, or use bits or fewer rows",
         )
     if not isinstance(prior, Product):
-        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+        return largest_row_leakage(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
     row = Product.of([prior.distinct[prior.assignment[i]]], first)
     return rows_levels(row, RowKernels([channel.kernels[i]], first))[0]
@@ -187,12 +203,17 @@ def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> fl
     """All rows of a chain of bits at once."""
     if isinstance(prior, Markov) and prior.space.m == 2:
         return float(chain_row_levels(prior, channel.kernels).max())
-    return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+    return worst_of_rows(channel, prior)
 
 
 @singledispatch
 def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """Return the leakage of one output about row i, from those of all outputs."""
+    """Return the leakage of one output about row i."""
+    return listed_row_leakage_at(channel, prior, i, y)
+
+
+def listed_row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """From the leakages of all outputs."""
     return float(row_leakages(channel, prior, i)[channel.column_index(y)])
 
 
@@ -223,7 +244,7 @@ def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: I
     """From the type of the output and its value in the row."""
     types = as_exchangeable(prior)
     if types is None:
-        return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+        return listed_row_leakage_at(channel, prior, i, y)
     return float(type_row_leakages(channel, types)[channel.types.number(y[None])[0], y[i]])
 
 
@@ -266,9 +287,7 @@ def _tilted_log_output(channel: TiltedChannel, prior: Distribution) -> Floats:
     return np.where(occurs, law, -math.inf)
 
 
-@log_output.register
-def _tilted_product_log_output(channel: TiltedProduct, prior: Distribution) -> Floats:
-    return log_output(channel.as_product, prior)
+measure_as_product(log_output)
 
 
 @singledispatch
