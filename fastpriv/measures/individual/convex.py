@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
@@ -87,25 +88,26 @@ def convex_leak(
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
     """Return what a prior of the set tells about one of the rows, and an upper bound."""
-    best, count = 0.0, 0
-    heap: list[tuple[float, int, _Row, _Part]] = []
+    best, parts = 0.0, []
     for row in rows:
         best = max(best, row.climbed(meter))
     for row in rows:
         if meter.room() <= 0.0:
             return best, max(best, most)
         part, best = row.bound(row.whole(), best, gap)
-        heapq.heappush(heap, (-part.bound, count := count + 1, row, part))
-    while heap:
-        top = -heap[0][0]
-        if min(top, most) <= _enough(best, gap) or meter.room() <= 0.0:
-            break
-        _, _, row, part = heapq.heappop(heap)
+        parts.append(part)
+
+    def halves(whole: _Part) -> Iterator[_Part]:
+        nonlocal best
         meter.spend(_HALVING)
-        for half in _halves(*part[1:]):
-            part, best = row.bound(half, best, gap)
-            heapq.heappush(heap, (-min(part.bound, top), count := count + 1, row, part))
-    return best, max(best, min(most, -heap[0][0] if heap else 0.0))
+        for simplices in _halves(whole.simplices, whole.y, whole.middle):
+            part, best = whole.row.bound(simplices, best, gap)
+            yield _Part(min(part.bound, whole.bound), *part[1:])
+
+    upper = BestFirst(parts, halves).run(
+        lambda: _enough(best, gap), lambda: most <= _enough(best, gap) or meter.room() <= 0.0
+    )
+    return best, max(best, min(most, upper))
 
 
 def _enough(best: float, gap: float) -> float:
@@ -117,6 +119,7 @@ class _Part(NamedTuple):
     """An upper bound over simplices [y, corner, a], the loosest y and a posterior of it."""
 
     bound: float
+    row: _Row
     simplices: Floats
     y: int
     middle: Floats
@@ -184,7 +187,7 @@ class _Row:
         )
         loose = chance * (loose - _minus_entropy(posterior.T[:, None])[:, 0])
         y = int(loose.argmax())
-        return _Part(bound, simplices, y, posterior[:, y]), best
+        return _Part(bound, self, simplices, y, posterior[:, y]), best
 
     def _joint(self, p: Floats) -> Floats:
         joint = np.zeros((self.m, self.W.shape[1]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, log_up, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -31,7 +33,7 @@ from fastpriv.measures.individual.adversary import as_query, capped, widened
 from fastpriv.measures.individual.convex import most_information
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import scaled_matrix
-from fastpriv.measures.pointwise.prior_sets import at_corners, chances, corners
+from fastpriv.measures.pointwise.prior_sets import at_corners, chances, corners, means_by_ones
 from fastpriv.priors.sets import Box
 from fastpriv.results import Adversary, IndividualCapacity
 from fastpriv.spaces import Space
@@ -285,7 +287,7 @@ def matrix_common_leak(
     for i in np.unique(row_kinds(channel), return_index=True)[1].tolist():
         halves = [matrix[x[:, i] == value] for value in (0, 1)]
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
-        means = [_means(*half, n) for half in zip(halves, others, strict=True)]
+        means = [means_by_ones(*half, n - 1) for half in zip(halves, others, strict=True)]
         tables.append(np.stack(means))
     error = channel.matrix_error + 2.0 * len(matrix) * ULP
     return _by_intervals(tables, channel, error, c, gap, clock)
@@ -307,13 +309,6 @@ def _query_common_leak(
     if not channel.query.counts_bits():
         return matrix_common_leak(channel, c, gap, clock)
     return _by_intervals([_shifted(channel)], channel, 0.0, c, gap, clock)
-
-
-def _means(matrix: Floats, ones: Ints, n: int) -> Floats:
-    """Return the mean of the rows of a matrix for 0 .. n - 1 ones."""
-    totals = np.zeros((n, matrix.shape[1]))
-    np.add.at(totals, ones, matrix)
-    return np.asarray(totals / np.bincount(ones, minlength=n)[:, None])
 
 
 def _by_intervals(
@@ -361,26 +356,38 @@ def _by_intervals(
         V = np.stack([law @ table[0], law @ table[1]], axis=1)
         return float(_information(V, np.full(1, p))[0])
 
-    heap = []
+    parts = []
     for number, table in enumerate(seen):
         lower = max(lower, reached(table, 0.5))
         late = number > 0 and clock.left() == 0.0
-        heap.append((-(_BIT if late else bound(table, c, 1.0 - c)), c, 1.0 - c, number))
-    heapq.heapify(heap)
-    for _ in range(_INTERVALS):
-        worst, low, high, number = heap[0]
-        if -worst <= lower + 0.5 * gap * min(1.0, lower) or clock.left() == 0.0:
-            break
+        parts.append(_Interval(_BIT if late else bound(table, c, 1.0 - c), c, 1.0 - c, table))
+
+    def halves(whole: _Interval) -> list[_Interval]:
+        nonlocal lower
+        most, low, high, table = whole
         middle = 0.5 * (low + high)
         if not low < middle < high:
-            break
-        lower = max(lower, reached(seen[number], middle))
-        heapq.heappop(heap)
-        for ends in ((low, middle), (middle, high)):
-            part = max(worst, -bound(seen[number], *ends))
-            heapq.heappush(heap, (part, *ends, number))
-    leak = IndividualCapacity(lower, max(lower, -heap[0][0]), None)
+            return [whole]
+        lower = max(lower, reached(table, middle))
+        ends = (low, middle), (middle, high)
+        return [_Interval(min(most, bound(table, *half)), *half, table) for half in ends]
+
+    halvings = itertools.count()
+    upper = BestFirst(parts, halves).run(
+        lambda: lower + 0.5 * gap * min(1.0, lower),
+        lambda: clock.left() == 0.0 or next(halvings) >= _INTERVALS,
+    )
+    leak = IndividualCapacity(lower, max(lower, upper), None)
     return widened(capped(leak, _BIT, channel, clock), error)
+
+
+class _Interval(NamedTuple):
+    """An interval of the common probability, and the table of one record."""
+
+    bound: float
+    low: float
+    high: float
+    table: Floats
 
 
 # Individual capacity over independent rows, each with a law of its own in a box.

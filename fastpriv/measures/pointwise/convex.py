@@ -21,14 +21,16 @@ t and s exchanged, and 1 in place of a.
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
 from fastpriv.channels import AbstractChannel
@@ -40,6 +42,8 @@ from fastpriv.results import Bracket
 _CLOSE = 1e-6
 #: Most intervals for one output.
 _INTERVALS = 100
+#: An interval whose ends have a smaller ratio is not halved.
+_APART = 1.0 + 1e-9
 #: Rounds of tangents on one interval.
 _ROUNDS = 8
 #: Share of its largest value below which t or s may as well vanish.
@@ -84,27 +88,49 @@ def _largest(
     if len(known) == 1:
         return Bracket(0.0, 0.0)  # the row is certain
     least, top = columns[possible].min(axis=0), columns[possible].max(axis=0)
-    heap: list[tuple[float, int, int, Pair | None]] = []
+    candidates = []
     for v in known.tolist():
         most = columns[possible & (values == v)].max(axis=0)
         behind = np.flatnonzero(most > 0.0)
         caps = log_ratio(most[behind], least[behind]) + 8.0 * ULP
-        heap += [(-cap, v, y, None) for cap, y in zip(caps.tolist(), behind.tolist(), strict=True)]
-    heapq.heapify(heap)
+        pairs = zip(caps.tolist(), behind.tolist(), strict=True)
+        candidates += [_Candidate(cap, v, y, None) for cap, y in pairs]
     level = reached = 0.0
-    while heap:
-        cap, v, y, pair = heapq.heappop(heap)
-        if -cap <= max(level, reached + _CLOSE) or clock.left() == 0.0:
-            level = max(level, -cap)
-            break
+
+    def settled(candidate: _Candidate) -> list[_Candidate]:
+        nonlocal level, reached
+        cap, v, y, pair = candidate
         if pair is None:
             scaled = np.where(possible, columns[:, y] / top[y], 0.0)
             pair = Pair(priors, scaled, (values == v) & possible)
-            heapq.heappush(heap, (max(cap, -pair.cap), v, y, pair))
+            left = [_Candidate(min(cap, pair.cap), v, y, pair)]
         else:
-            level = max(level, min(-cap, pair.bound(reached, clock)))
+            level, left = max(level, min(cap, pair.bound(reached, clock))), []
         reached = max(reached, pair.reached)
+        return left
+
+    search = BestFirst(candidates, settled)
+    level = max(
+        search.run(lambda: max(level, reached + _CLOSE), lambda: clock.left() == 0.0), level
+    )
     return Bracket(max(0.0, min(reached - _CLOSE, level)), level)
+
+
+class _Candidate(NamedTuple):
+    """A value and an output, with their pair once the first bound did not settle them."""
+
+    bound: float
+    v: int
+    y: int
+    pair: Pair | None
+
+
+class _Interval(NamedTuple):
+    """An interval of t/s with a bound on the leakage."""
+
+    bound: float
+    low: float
+    high: float
 
 
 class Pair:
@@ -179,18 +205,21 @@ class Pair:
         closed = max(closed_t, closed_s)
         low = least_t / self._s[1] * (1.0 - 8.0 * ULP)
         high = self._t[1] / least_s * (1.0 + 8.0 * ULP)
-        heap = [(-self._by_tangents(low, high), low, high)] if low < high else []
-        left = _INTERVALS
-        while heap and -heap[0][0] > self._target and clock.left() > 0.0:
-            worst, low, high = heapq.heappop(heap)
-            middle = math.sqrt(low) * math.sqrt(high)
-            left -= 1
-            if left < 0 or not low * (1.0 + 1e-9) < middle < high:
-                closed = max(closed, -worst)
-                continue
-            for ends in ((low, middle), (middle, high)):
-                heapq.heappush(heap, (max(worst, -self._by_tangents(*ends)), *ends))
-        return min(self.cap, max(closed, -heap[0][0] if heap else 0.0, self.reached))
+        halvings = itertools.count()
+
+        def halves(whole: _Interval) -> list[_Interval]:
+            nonlocal closed
+            middle = math.sqrt(whole.low) * math.sqrt(whole.high)
+            if next(halvings) >= _INTERVALS or not whole.low * _APART < middle < whole.high:
+                closed = max(closed, whole.bound)
+                return []
+            ends = (whole.low, middle), (middle, whole.high)
+            return [_Interval(min(whole.bound, self._by_tangents(*half)), *half) for half in ends]
+
+        start = [_Interval(self._by_tangents(low, high), low, high)] if low < high else []
+        search = BestFirst(start, halves)
+        left = search.run(lambda: self._target, lambda: clock.left() == 0.0)
+        return min(self.cap, max(closed, left, 0.0, self.reached))
 
     @property
     def _target(self) -> float:

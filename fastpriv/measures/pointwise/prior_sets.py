@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, log_down, log_up, raised, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -674,7 +675,7 @@ def matrix_iid_level(
     given = []
     for value in (0, 1):
         own = values == value
-        given.append(_raised(_means(matrix[own], ones[own] - value, n - 1)))
+        given.append(_raised(means_by_ones(matrix[own], ones[own] - value, n - 1)))
     return _largest(given, matrix, ones, c, clock)
 
 
@@ -711,7 +712,7 @@ def _query_iid_level(
     return _largest([_raised(part) for part in parts], matrix, ones, c, clock)
 
 
-def _means(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
+def means_by_ones(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
     """Return the mean of the rows of a matrix for every number of ones."""
     totals = np.zeros((n + 1, matrix.shape[1]))
     np.add.at(totals, ones, matrix)
@@ -732,7 +733,7 @@ def _largest(
 ) -> float | Bracket:
     """Return ln of the largest quotient of the polynomials ``tops`` and the chances of outputs."""
     n = len(tops[0]) - 1
-    bottom = _means(matrix, ones, n)
+    bottom = means_by_ones(matrix, ones, n)
     seen = matrix.max(axis=0) > 0.0
     pairs = [np.stack([top[:, seen], bottom[:, seen]], axis=1) for top in tops]
     whole = np.concatenate(pairs, axis=2)
@@ -761,27 +762,45 @@ def _largest(
         bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
         return bounds, np.where(rare, 0.0, quotients)[[0, -1]].max(axis=0, initial=0.0)
 
-    everything = np.arange(whole.shape[2])
-    bounds, attained = part(everything, c, 1.0 - c)
-    waiting = [(-float(bounds.max(initial=0.0)), c, 1.0 - c, everything)]
-    reached, late = max(1.0, float(attained.max(initial=0.0))), False
-    for _ in range(_HALVINGS):
-        bound, low, high, outputs = waiting[0]
-        middle, late = 0.5 * (low + high), clock.left() == 0.0
-        if -bound <= reached * (1.0 + _HALVED) or late or not low < middle < high:
-            break
-        heapq.heappop(waiting)
-        for ends in ((low, middle), (middle, high)):
-            bounds, attained = part(outputs, *ends)
-            reached = max(reached, float(attained.max(initial=0.0)))
-            kept = outputs[bounds > reached]
-            most = float(bounds.max(initial=0.0))
-            heapq.heappush(waiting, (max(bound, -most), *ends, kept))
-    # Every number is made from positive ones: a mean under a law, and the means of the matrix.
+    reached, late = 1.0, False
+
+    def interval(low: float, high: float, outputs: Ints, most: float) -> _Interval:
+        nonlocal reached
+        bounds, attained = part(outputs, low, high)
+        reached = max(reached, float(attained.max(initial=0.0)))
+        bound = min(most, float(bounds.max(initial=0.0)))
+        return _Interval(bound, low, high, outputs[bounds > reached])
+
+    def halves(whole: _Interval) -> list[_Interval]:
+        bound, low, high, outputs = whole
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return [whole]
+        return [interval(*ends, outputs, bound) for ends in ((low, middle), (middle, high))]
+
+    halvings = itertools.count()
+
+    def over() -> bool:
+        nonlocal late
+        late = clock.left() == 0.0
+        return late or next(halvings) >= _HALVINGS
+
+    start = interval(c, 1.0 - c, np.arange(whole.shape[2]), math.inf)
+    most = BestFirst([start], halves).run(lambda: reached * (1.0 + _HALVED), over)
+    # Every number is made from positive ones: a mean under a distribution, and the means of the
+    # matrix.
     error = 4.0 * corner_error(n, *chances_from(c)) + 4.0 * len(matrix) * ULP
-    worst = max(reached, -waiting[0][0])
-    level = log_up(worst) + error
+    level = log_up(max(reached, most)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
+
+
+class _Interval(NamedTuple):
+    """An interval of the common probability, with outputs whose quotients may be largest."""
+
+    bound: float
+    low: float
+    high: float
+    outputs: Ints
 
 
 def _on(both: Floats, low: Chance, high: Chance) -> Floats:
