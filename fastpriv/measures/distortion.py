@@ -58,10 +58,10 @@ def distortion(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     metric : 2-D array, optional
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
-        number of rows that change; outputs must then be databases.
+        number of records that change; outputs must then be databases.
     out : array of length B, optional
         Where to put the distortions of a stack.
 
@@ -89,7 +89,7 @@ def distortion(
 def _stack_distortion(
     stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
 ) -> Floats:
-    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
+    """Distortion of every matrix of a stack; without a metric, the probability of a change."""
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
@@ -137,7 +137,7 @@ def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> floa
 
 @expected_distance.register
 def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
-    """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
+    """Add up the records. Cost O(distinct records) and the marginals of the prior."""
     if channel.output_space != channel.space:
         raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
     total = []
@@ -158,7 +158,7 @@ def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> 
 def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    Under another one the cost is O(N n), or O(types^2) for exchangeable records. Through the matrix
     while it is small: its terms are positive.
     """
     if channel.owns(prior):
@@ -182,7 +182,7 @@ def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distributio
 
 @expected_distance.register
 def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
-    """Add up the classes. Cost O(classes) and the law of the counts of values."""
+    """Add up the classes. Cost O(classes) and the distribution of the counts of values."""
     stack, weights = channel.stack, channel.type_weights(prior)
     if weights is None:
         query = Histogram(channel.space.n, channel.space.sizes[0])
@@ -192,7 +192,7 @@ def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
-    """Expected number of rows that R_epsilon moves: h(epsilon), for any row sizes."""
+    """Expected number of records that R_epsilon moves: h(epsilon), for any row sizes."""
     return math.fsum(
         len(rows) * (kernel.m - 1) * kernel.off
         for kernel, rows in row_kernels.groups()

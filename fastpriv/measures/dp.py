@@ -49,22 +49,22 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Float
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Differential privacy level of a mechanism.
 
-    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one row) and
+    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one record) and
     outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
     for x and impossible for a neighbour.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
-        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
-        rows.
+        The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
+        the output distribution for value x.
     out : array of length B, optional
         Where to put the levels of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct rows)
+        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct records)
         for products, closed form for E_d and E_i.
 
     Examples
@@ -94,7 +94,7 @@ def _record_neighbour_level(channel: RecordChannel) -> float:
 
 @neighbour_level.register
 def _product_neighbour_level(channel: ProductChannel) -> float:
-    """The level of the worst row, as for its matrix alone. Cost O(distinct rows)."""
+    """The level of the worst record, as for its matrix alone. Cost O(distinct records)."""
     return max(0.0, *map(_row_level, channel.kernels.distinct))
 
 
@@ -130,7 +130,7 @@ def _columns_neighbour_level(channel: ColumnsChannel) -> float:
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
-    """Return the level of a query whose answers have the given output laws."""
+    """Return the level of a query whose answers have the given output distributions."""
     pairs = channel.query.neighbours()
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
@@ -142,12 +142,12 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
-    """The largest ratio over moves of one row from class to class. Cost O(classes)."""
+    """The largest ratio over moves of one record from class to class. Cost O(classes)."""
     return _class_level(channel, channel.entry)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
-    """Return ln of the largest ratio of a number per class over moves of one row."""
+    """Return ln of the largest ratio of a number per class over moves of one record."""
     source, target = channel.stack.source, channel.stack.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
@@ -156,7 +156,7 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
-    """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
+    """Epsilon + eps_X of the prior R q if every value of every record can come out, else less."""
     if not channel.moves:
         return 0.0
     if channel.is_listable:
@@ -180,10 +180,11 @@ measure_as_product(neighbour_level)
 
 
 def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:
-    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in row i, and more.
+    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in record i, and more.
 
-    The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
-    i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
+    The entry (s, t) is for databases whose record i is s and t. With w the distribution q through
+    all rows but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
+    these cancel.
     """
     space, kernel = channel.space, channel.kernels[i]
     assert isinstance(kernel, Symmetric)
@@ -231,7 +232,7 @@ def live_level(
 ) -> float:
     """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
 
-    When row i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
+    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
     value s that never comes out therefore never gives the full e^epsilon. Where only one value
     does, the output says nothing about the row, and the prior's own ratios are left.
     """

@@ -32,7 +32,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     factor : float
         Leakage factor f = I(S; Y)/H(S), between 0 and 1, or an upper bound on it.
     prior : Distribution or 1-D array
-        Law of S.
+        Distribution of S.
 
     Returns
     -------

@@ -102,7 +102,7 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up. One pass over a matrix, O(distinct rows) for products.
+        Nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> floa
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. One pass over a matrix, O(distinct rows) for products.
+        Level in nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -171,19 +171,19 @@ def _record_extreme_level(channel: RecordChannel) -> float:
 
 @extreme_level.register
 def _product_extreme_level(channel: ProductChannel) -> float:
-    """The sum over rows. Cost O(distinct rows)."""
+    """The sum over records. Cost O(distinct records)."""
     return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel.kernels.distinct])
 
 
 @extreme_level.register
 def _hamming_extreme_level(channel: HammingChannel) -> float:
-    """Epsilon for every row that has a second value, the product rounded up."""
+    """Epsilon for every record that has a second value, the product rounded up."""
     return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
 @extreme_level.register
 def _type_extreme_level(channel: TypeChannel) -> float:
-    """From the largest and least entry for each type of output. Cost O(classes)."""
+    """From the largest and smallest entry for each type of output. Cost O(classes)."""
     ends = [(entry.max(), entry.min()) for entry in channel.entries if entry.max() > 0]
     most, least = np.array(ends).T
     return round_up(float(log_ratio(most, least).max()))
@@ -191,7 +191,7 @@ def _type_extreme_level(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _tilted_extreme_level(channel: TiltedChannel) -> float:
-    """From the largest and least tilt behind every output. Cost O(N n m), or O(types)."""
+    """From the largest and smallest tilt behind every output. Cost O(N n m), or O(types)."""
     types = channel.by_type
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
@@ -203,7 +203,7 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
 
 @extreme_level.register
 def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
-    """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
+    """Chain: the worst x differs from the output y in every record. Cost O(n m^4)."""
     chain, n = channel.prior, channel.space.n
     best = opposite_path(chain.initial, chain.transition, n)
     return raised(channel.epsilon * n + best, n + 16.0)
@@ -211,7 +211,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
-    """The sum over rows, whose factors were rounded."""
+    """The sum over records, whose factors were rounded."""
     return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
 
 
@@ -275,7 +275,7 @@ def leakage_factor(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -316,7 +316,7 @@ def worst_leakage_factor(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -324,9 +324,9 @@ def worst_leakage_factor(
     -------
     float or Bracket, or array of length B for a stack
         Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
-        O(N n m) for row-by-row channels, O(distinct rows) where the rows are independent too.
-        Counts, sums and histograms cost O(n sums + answers K) under priors with a structure,
-        mechanisms on types O(classes) under exchangeable ones.
+        O(N n m) for record-by-record channels, O(distinct records) where the records are
+        independent too. Counts, sums and histograms cost O(n sums + answers K) under priors with a
+        structure, mechanisms on types O(classes) under exchangeable ones.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def worst_leakage_factor(
     gain = entropy_gain(mechanism, law)
     if (
         gain == 0.0 and mutual_information(mechanism, law) != 0.0
-    ):  # what is told lowers some entropy
+    ):  # what is revealed lowers some entropy
         gain = LEAST
     return _share(gain, law.entropy())
 
@@ -512,7 +512,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     weights = log_type_weights(types, view)
     top = int(weights.argmax())
     others = math.fsum(np.exp(np.delete(weights, top)))
-    if others < 0.5:  # the logarithm of a chance close to one
+    if others < 0.5:  # the logarithm of a probability close to one
         weights[top] = math.log1p(-others)
     for classes, entry in zip(channel.classes, channel.entries, strict=True):
         logs = weights[classes.row] - types.log_sizes[classes.row]
@@ -526,7 +526,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
 def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
     """Take the answers, and the entropy of the database given each. Cost O(answers K).
 
-    To this comes the cost of the law of the answer.
+    To this comes the cost of the distribution of the answer.
     """
     query, laws = channel.query, channel.kernel.matrix
     return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
@@ -534,7 +534,7 @@ def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
 
 @entropy_gain.register
 def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float | Bracket:
-    """Row by row, in the structure of the prior."""
+    """Record by record, in the structure of the prior."""
     return rows_gain(prior, channel.kernels)
 
 
@@ -542,7 +542,7 @@ def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float
 def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
     """Take the prior divided by R q through R. Cost O(N n m), or O(types^2).
 
-    Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
+    Under the channel's own prior every posterior is R, with the entropy of n records of E_d.
     """
     if channel.owns(prior) and channel.space.size > LISTED:
         return own_gain(channel)
@@ -579,7 +579,7 @@ measure_as_product(entropy_gain)
 
 @singledispatch
 def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
-    """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
+    """Largest H(X) - H(X | Y = y) across a channel that acts record by record. Cost O(N n m)."""
     return vector_gain(
         prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
     )
@@ -637,7 +637,7 @@ def type_gain(
 
 @rows_gain.register
 def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
-    """Add up the largest gains of the rows. Cost O(distinct rows)."""
+    """Add up the largest gains of the rows. Cost O(distinct records)."""
     laws, which, counts, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     gains = [matrix_gain(kernels.distinct[j].matrix, prior.distinct[k]) for k, j in pairs]

@@ -144,7 +144,7 @@ def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
 
 @ruling_out.register
 def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
-    """All outputs that occur, less those that every value of every row can cause."""
+    """All outputs that occur, less those that every value of every record can cause."""
     kernels = channel.kernels
     counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
     seen = [np.flatnonzero(kernel.matrix.max(axis=0) > 0.0) for kernel in kernels.distinct]
@@ -168,7 +168,7 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
 @ruling_out.register(HammingChannel)
 @ruling_out.register(TiltedChannel)
 def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
-    """No output that occurs does, also where a chance rounds to 0."""
+    """No output that occurs does, also where a probability rounds to 0."""
     return 0, np.empty((0, channel.space.n), dtype=np.int64)
 
 
@@ -188,7 +188,7 @@ def _product_step_witness(channel: ProductChannel, prior: Distribution | None = 
 
 
 def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
-    """Return the worst row with its two values and output; other outputs are the likeliest."""
+    """Return the worst record with its two values and output; other outputs are the likeliest."""
     best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
     for kernel, rows in kernels.groups():
         level, s, t = kernel.worst()
@@ -235,7 +235,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 
 @extreme_witness.register
 def _product_extreme_witness(channel: ProductChannel) -> Witness:
-    """In every row the two values and the output that are furthest apart."""
+    """In every record the two values and the output that are furthest apart."""
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
@@ -290,7 +290,7 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
-    """Over moves of one row from class to class. Cost O(classes)."""
+    """Over moves of one record from class to class. Cost O(classes)."""
     source, target = channel.stack.source, channel.stack.target
     if prior is None:
         at = largest_ratio(channel.entry[source], channel.entry[target])
@@ -360,7 +360,7 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
-    """From the largest and least tilt behind every output. Cost O(N n m)."""
+    """From the largest and smallest tilt behind every output. Cost O(N n m)."""
     law, home = channel.vectors()
     tilt = -np.log(home)
     most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
@@ -389,12 +389,12 @@ for _witness in (step_witness, extreme_witness, leakage_witness):
     measure_as_product(_witness)
 
 
-# Databases and outputs that stand out under a prior, for witnesses of row-by-row channels.
+# Databases and outputs that stand out under a prior, for witnesses of record-by-record channels.
 
 
 @singledispatch
 def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Return the output of a row-by-row channel that leaks most, and its likeliest cause."""
+    """Return the output of a record-by-record channel that leaks most, and its likeliest cause."""
     return vector_leading(prior, kernels)
 
 
@@ -406,7 +406,7 @@ def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints
 
 @leading.register
 def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Independent rows: those of every row by itself."""
+    """Independent records: those of every record by itself."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
@@ -427,7 +427,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
 
 @singledispatch
 def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
-    """Return the output of one row that leaks most, and the likeliest value behind it."""
+    """Return the output of one record that leaks most, and the likeliest value behind it."""
     y = int(vector_leakages(law, [kernel]).above.argmax())
     return y, int(np.where(law > 0, kernel.matrix[:, y], -1.0).argmax())
 
@@ -440,7 +440,7 @@ def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
 
 
 def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
-    """Return the database with the largest chance of y, of those that can occur."""
+    """Return the database with the largest probability of y, of those that can occur."""
     x = np.empty_like(y)
     for kernel, rows in kernels.groups():
         x[rows] = kernel.causes(y[rows])
@@ -478,7 +478,7 @@ def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[In
 
 @steepest.register
 def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Independent rows: the steepest law; the other rows hold their likeliest values."""
+    """Independent records: the steepest law; the other records hold their likeliest values."""
     used, first = np.unique(prior.assignment[rows], return_index=True)
     tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
     seen = tops > 0
@@ -491,7 +491,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
+    """Exchangeable records: by the counts of the other records, those of the steepest line."""
     lines, n, axes = prior.line_table, prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
@@ -505,7 +505,7 @@ def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> t
 
 @steepest.register
 def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Chain: by the values on both sides of a row that make it steepest."""
+    """Chain: by the values on both sides of a record that make it steepest."""
     first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
         return vector_steepest(prior, rows, s, t)

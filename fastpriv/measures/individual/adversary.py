@@ -1,4 +1,4 @@
-"""Search for the adversary who learns most about a group of rows."""
+"""Search for the adversary who learns most about a group of records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TASKS = 16
 
 @singledispatch
 def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
-    """Return a query and a table with the output law of each answer.
+    """Return a query and a table with the output distribution of each answer.
 
     In general every database is an answer of its own, except that databases with equal rows of
     the matrix share one.
@@ -48,14 +48,14 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
 
 @as_query.register
 def _query_as_query(channel: QueryChannel) -> tuple[Query, Floats]:
-    """Return the query itself and the laws of its answers."""
+    """Return the query itself and the distributions of its answers."""
     return channel.query, channel.kernel.matrix
 
 
 def capped(
     leak: IndividualCapacity, most: float, channel: AbstractChannel, clock: Clock
 ) -> IndividualCapacity:
-    """Bound a leak whose upper end is at least ``most``, for want of time, by the capacity."""
+    """Bound a leak whose upper bound is at least ``most``, for want of time, by the capacity."""
     if leak.upper < most:
         return leak
     hurry = searched_entries(channel) > _LARGE and clock.left() < _SECOND
@@ -65,7 +65,7 @@ def capped(
 
 
 def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
-    """Allow for relative errors of the output laws.
+    """Allow for relative errors of the output distributions.
 
     Errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's inequality
     this is at most e (I + sqrt(2 I)).

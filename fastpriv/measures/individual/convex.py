@@ -61,13 +61,13 @@ def convex_leak(
     most: float,
     time_limit: float | None,
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and a convex set, nothing being above ``most``.
+    """Return the largest I(X_i; Y) over records i and a convex set, nothing being above ``most``.
 
     With A = x_i and the posteriors Q_y of A, I = H(A) - sum P(y) H(Q_y). Every Q_y is kept in a
-    simplex. There -H lies below the linear function with the same values at the corners, and
-    H(A) lies below tangents. So the largest mean of a vector over the set bounds I. A linear
-    program over the laws seen so far chooses the vector, and the law with this mean is the next
-    one. The simplex in which the bound is loosest is halved.
+    simplex. There -H lies below the linear function with the same values at the corners, and H(A)
+    lies below tangents. So the largest mean of a vector over the set bounds I. A linear program
+    over the distributions seen so far chooses the vector, and the distribution with this mean is
+    the next one. The simplex in which the bound is loosest is halved.
     """
     size, outputs = channel.space.size, channel.output_count
     advice = "use fewer databases or outputs, or priors without bounds"
@@ -87,7 +87,7 @@ def convex_leak(
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
-    """Return what a prior of the set tells about one of the rows, and an upper bound."""
+    """Return what a prior of the set reveals about one of the rows, and an upper bound."""
     best, parts = 0.0, []
     for row in rows:
         best = max(best, row.climbed(meter))
@@ -176,7 +176,7 @@ class _Row:
             law = np.maximum(joint.sum(axis=1), 1e-12)
             self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
             bound = min(bound, self._proved(simplices, heights, g, tangent))
-            # More laws would take little off what is open.
+            # More distributions would take little off what is open.
             if bound <= max(_enough(best, gap), value + _OPEN * (bound - best)):
                 break
         bound = min(bound, self._proved(simplices, heights, g, self.tangents[-1]))
@@ -218,12 +218,12 @@ class _Row:
     def _program(
         self, simplices: Floats, heights: Floats
     ) -> tuple[float, Floats, Floats, Floats] | None:
-        """Maximise the linear bound over mixtures of laws; None if the solver fails.
+        """Maximise the linear bound over mixtures of distributions; None if the solver fails.
 
-        Variables are the shares of laws, the weights of corners and the bound on H(A). Joint laws
-        may differ from those of the corners at a price. So there is always a solution, and
-        multipliers for simplices that no prior reaches. Returns the value, the joint law, its
-        multipliers, and the mixture of tangents.
+        Variables are the shares of distributions, the weights of corners and the bound on H(A).
+        Joint distributions may differ from those of the corners at a price. So there is always a
+        solution, and multipliers for simplices that no prior reaches. Returns the value, the joint
+        distribution, its multipliers, and the mixture of tangents.
         """
         count, pairs = len(self.laws), self.m * self.W.shape[1]
         outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
@@ -262,7 +262,7 @@ class _Row:
 
 
 def _told(joint: Floats, size: int) -> float:
-    """Return I(A; Y) of a joint law that sums over ``size`` databases, rounded down."""
+    """Return I(A; Y) of a joint distribution that sums over ``size`` databases, rounded down."""
     outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     seen = joint > 0.0
     terms = joint[seen] * np.log(joint[seen] / outer[seen])
@@ -277,7 +277,7 @@ def _height(simplex: Floats, heights: Floats, q: Floats) -> float:
 
 
 def _minus_entropy(laws: Floats) -> Floats:
-    """Return sum q ln q of laws along the last axis."""
+    """Return sum q ln q of distributions along the last axis."""
     return np.asarray((laws * np.log(np.maximum(laws, _LEAST))).sum(axis=-1))
 
 
@@ -297,11 +297,11 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
     return parts
 
 
-# The largest information over a convex set of input laws, as a bracket.
+# The largest information over a convex set of input distributions, as a bracket.
 
 
 def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
-    """Return laws of a set in several directions."""
+    """Return distributions of a set in several directions."""
     rng = np.random.default_rng(0)  # where searches start; what they reach is computed
     return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
 
@@ -309,11 +309,12 @@ def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
 def most_information(
     W: Floats, priors: ConvexPriors, gap: float, clock: Clock
 ) -> tuple[float, float]:
-    """Return the largest I(X; Y) over a convex set of input laws, as a bracket.
+    """Return the largest I(X; Y) over a convex set of input distributions, as a bracket.
 
-    I(p) is at most <p, D(W || q)> for every output law q, and equal for its own. The law with the
-    largest mean of such a bound joins the laws seen so far, and q comes from the best mixture of
-    these: for shares s of laws with outputs V, it has I(s, V) plus the mean information of a law.
+    I(p) is at most <p, D(W || q)> for every output distribution q, and equal for its own. The
+    distribution with the largest mean of such a bound joins the distributions seen so far, and q
+    comes from the best mixture of these: for shares s of distributions with outputs V, it has I(s,
+    V) plus the mean information of a distribution.
     """
     seen = np.ascontiguousarray(W[:, W.any(axis=0)])
     laws = np.array(some_laws(priors, _STARTS))
@@ -333,6 +334,6 @@ def most_information(
 
 
 def _divergences(W: Floats, p: Floats) -> Floats:
-    """Return D(W_x || q) for the output law q of p."""
+    """Return D(W_x || q) for the output distribution q of p."""
     q = np.maximum(p @ W, _LEAST)
     return np.asarray((W * np.log(np.maximum(W, _LEAST) / q)).sum(axis=1))

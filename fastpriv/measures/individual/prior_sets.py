@@ -1,4 +1,4 @@
-"""Individual capacity over priors with independent rows."""
+"""Individual capacity over priors with independent records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from fastpriv.spaces import Space
 
 #: Entries of a batch of channels whose capacities are computed together.
 _BATCH = 1 << 20
-#: What a bit can tell at most.
+#: What a bit can reveal at most.
 _BIT = log_up(2.0)
 #: Most products in the channels at all corners: about a minute.
 _WORK = 1 << 36
@@ -56,12 +56,13 @@ _PAIRS = 1 << 29
 
 @singledispatch
 def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Largest I(X_i; Y) over rows i and priors with independent rows, for checked arguments.
+    """Largest I(X_i; Y) over records i and priors with independent records, for checked arguments.
 
-    Given the law of the other rows, the channel from X_i to Y is a mixture of the channels with
-    fixed other rows, and information is convex in the channel. So the other rows are fixed, and
-    the result is the largest capacity of the m_i databases that differ in row i alone. The general
-    algorithm takes each such set of output laws once. Cost at most n N/m capacities of m rows.
+    Given the distribution of the other records, the channel from X_i to Y is a mixture of the
+    channels with fixed other records, and information is convex in the channel. So the other
+    records are fixed, and the result is the largest capacity of the m_i databases that differ in
+    record i alone. The general algorithm takes each such set of output distributions once. Cost at
+    most n N/m capacities of m rows.
     """
     query, table = as_query(channel)
     lower, upper, who = -1.0, 0.0, _nobody(channel.space)
@@ -85,7 +86,7 @@ def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Indi
 def _product_independent_leak(
     channel: ProductChannel, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest capacity of one row's channel. Cost O(distinct rows)."""
+    """Return the largest capacity of one record's channel. Cost O(distinct records)."""
     told = [row_capacity(kernel, gap) for kernel in channel.kernels.distinct]
     at = int(np.argmax([part.lower for part, _ in told]))
     i, (best, law) = int(np.argmax(channel.kernels.assignment == at)), told[at]
@@ -98,7 +99,7 @@ def _product_independent_leak(
 
 
 def _lines(query: Query) -> list[Ints]:
-    """Return the sets of answers of databases that differ in one row, as arrays (sets, m)."""
+    """Return the sets of answers of databases that differ in one record, as arrays (sets, m)."""
     sizes = query.space.sizes
     if max(sizes) == 2:
         pairs = query.neighbours()
@@ -120,7 +121,7 @@ def _nobody(space: Space) -> Adversary:
 
 
 def _adversary(query: Query, line: Ints, law: Floats) -> Adversary:
-    """Return databases that differ in one row and have the given answers."""
+    """Return databases that differ in one record and have the given answers."""
     sizes = query.space.sizes
     if max(sizes) == 2:
         databases = np.stack(query.step(int(line[0]), int(line[1])))
@@ -154,7 +155,8 @@ def _found(query: Query, line: Ints) -> tuple[int, Ints]:
     raise AssertionError("every line comes from some databases")
 
 
-# Individual capacity over independent bits: with chances of their own, or one for all of them.
+# Individual capacity over independent bits: with probabilities of their own, or one for all of
+# them.
 
 
 @singledispatch
@@ -163,15 +165,15 @@ def interval_leak(
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent bits with chances in an interval.
 
-    The channel from x_i to y is linear in the law of every other row, so these are at an end.
-    Cost O(N n^2 K).
+    The channel from x_i to y is linear in the distribution of every other row, so these are at an
+    end. Cost O(N n^2 K).
     """
     matrix, n = np.array(channel.nearest_matrix()), channel.space.n
     rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
     def corners(i: int) -> Floats:
-        """Return the channels from x_i to y for all corners of the other rows."""
+        """Return the channels from x_i to y for all corners of the other records."""
         table = at_corners(matrix, low, high, [j for j in range(n) if j != i])
         lines = table.reshape(2**i, 2, -1, matrix.shape[1])
         return np.moveaxis(lines, 1, 2).reshape(-1, 2, matrix.shape[1])
@@ -184,7 +186,7 @@ def interval_leak(
 def _product_interval_leak(
     channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Every row by itself."""
+    """Every record by itself."""
     rows = (kernel.matrix[None] for kernel in channel.kernels.distinct)
     return _clipped(rows, low, high, gap, clock)
 
@@ -193,7 +195,7 @@ def _product_interval_leak(
 def _query_interval_leak(
     channel: QueryChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """A count: only the number of other bits with the larger chance matters."""
+    """A count: only the number of other bits with the larger probability matters."""
     if not channel.query.counts_bits():
         plain = Channel(channel.nearest_matrix(), channel.space)
         return interval_leak(plain, low, high, gap, clock)
@@ -210,7 +212,7 @@ def _shifted(channel: QueryChannel) -> Floats:
 
 
 def _mixed(table: Floats, low: Chance, high: Chance) -> Iterator[Floats]:
-    """Yield the channels from a bit with the others at either chance, in blocks."""
+    """Yield the channels from a bit with the others at either probability, in blocks."""
     for laws in corner_laws(table.shape[1] - 1, low, high):
         yield np.stack([laws @ table[0], laws @ table[1]], axis=1)
 
@@ -218,12 +220,12 @@ def _mixed(table: Floats, low: Chance, high: Chance) -> Iterator[Floats]:
 def _clipped(
     parts: Iterable[Floats], low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest information through two-row channels with chances in an interval.
+    """Return the largest information through two-row channels with probabilities in an interval.
 
-    Information is concave in the chance, so that the best one is the unrestricted one or the
-    nearest end. For q the law of the output, sum p D(V_x || q) is the information at p, and its
-    largest value over the interval bounds all of them. What the time does not suffice for tells at
-    most a bit.
+    Information is concave in the probability, so that the best one is the unrestricted one or the
+    nearest end. For q the distribution of the output, sum p D(V_x || q) is the information at p,
+    and its largest value over the interval bounds all of them. What the time does not suffice for
+    tells at most a bit.
     """
     lower = upper = 0.0
     begun = False
@@ -242,21 +244,21 @@ def _clipped(
 def _tangents(V: Floats, chance: Floats, low: Chance, high: Chance) -> Floats:
     """Return bounds on the information at both ends of an interval of chances, (B, 2), rounded up.
 
-    V is (B, 2, K). Information is concave in the chance of ones. The bounds are on its tangents at
-    the given chances.
+    V is (B, 2, K). Information is concave in the probability of ones. The bounds are on its
+    tangents at the given probabilities.
     """
     told = _told(V, chance) * (1.0 + _error(V))
     return np.stack([q * told[:, 0] + p * told[:, 1] for q, p in (low, high)], axis=1)
 
 
 def _information(V: Floats, chance: Floats) -> Floats:
-    """Return the information at the given chances of ones, rounded down."""
+    """Return the information at the given probabilities of ones, rounded down."""
     told = _told(V, chance) * (1.0 - _error(V))
     return np.asarray((1.0 - chance) * told[:, 0] + chance * told[:, 1])
 
 
 def _told(V: Floats, chance: Floats) -> Floats:
-    """Return D(V_x || q), q being the law of the output."""
+    """Return D(V_x || q), q being the distribution of the output."""
     told = np.empty((len(V), 2))
     kernels.two_row_divergences(V, chance, told)
     return told
@@ -297,7 +299,7 @@ def matrix_common_leak(
 def _product_common_leak(
     channel: ProductChannel, c: float, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """The other rows do not matter."""
+    """The other records do not matter."""
     return interval_leak(channel, *chances_from(c), gap, clock)
 
 
@@ -319,13 +321,13 @@ def _by_intervals(
     gap: float,
     clock: Clock,
 ) -> IndividualCapacity:
-    """Branch and bound over the common chance, [bit, other ones, output] being given.
+    """Branch and bound over the common probability, [bit, other ones, output] being given.
 
-    A bit with a chance p between l and r is a mixture of bits with chances l and r. So for
-    p = l + t (r - l) the channel from x_i to y is the mixture of channels V_k, in which k of the
-    n - 1 other bits have chance r, with the weights of a binomial law with chance t. Information is
-    convex in the channel, and in p it is below its tangents. If the tangent for V_k has the value
-    L_k at l and R_k at r, the information is at most
+    A bit with a probability p between l and r is a mixture of bits with probabilities l and r. So
+    for p = l + t (r - l) the channel from x_i to y is the mixture of channels V_k, in which k of
+    the n - 1 other bits have probability r, with the weights of a binomial distribution with
+    probability t. Information is convex in the channel, and in p it is below its tangents. If the
+    tangent for V_k has the value L_k at l and R_k at r, the information is at most
 
         sum_k C(n-1, k) t^k (1-t)^(n-1-k) ((1-t) L_k + t R_k).
 
@@ -390,7 +392,7 @@ class _Interval(NamedTuple):
     table: Floats
 
 
-# Individual capacity over independent rows, each with a law of its own in a box.
+# Individual capacity over independent records, each with a distribution of its own in a box.
 
 
 def row_box_leak(
@@ -398,10 +400,10 @@ def row_box_leak(
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
 
-    The channel from x_i to y is linear in the law of each other row, and information is convex in
-    the channel. So all other rows are at corners of the box. In its own law it is concave. Channels
-    of largest capacity come first; those whose capacity is below what is found are left out, and
-    those that the time does not suffice for are bounded by it.
+    The channel from x_i to y is linear in the distribution of each other row, and information is
+    convex in the channel. So all other records are at corners of the box. In its own distribution
+    it is concave. Channels of largest capacity come first; those whose capacity is below what is
+    found are left out, and those that the time does not suffice for are bounded by it.
     """
     if box.size == 2:
         return interval_leak(channel, *chances(box), gap, clock)
@@ -422,13 +424,13 @@ def row_box_leak(
 
 
 def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
-    """Return channels of one row, each with its capacity over all laws, from above."""
+    """Return channels of one record, each with its capacity over all distributions, from above."""
     caps = capacities(np.ascontiguousarray(tables), _ROUGH)[1]
     return list(zip(caps.tolist(), tables, strict=True))
 
 
 def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
-    """Return for each row its channels to the output, with the other rows at corners."""
+    """Return for each record its channels to the output, with the other records at corners."""
     n, m = channel.space.n, laws.shape[1]
     rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
     count = len(rows) * len(laws) ** (n - 1)
@@ -454,12 +456,12 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
 
 
 def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and Markov chains of bits, for checked arguments.
+    """Return the largest I(X_i; Y) over records i and Markov chains of bits, for checked arguments.
 
     The channel from x_i to y is linear in the steps of the chain, and information is convex in the
     channel, so every step is a function. Where a step is constant the rows behind it do not depend
-    on x_i. Hence two databases are left that differ in neighbouring rows only, one of them row i:
-    O(n^2 N) pairs. Pairs that the time does not suffice for tell at most a bit.
+    on x_i. Hence two databases are left that differ in neighbouring records only, one of them
+    record i: O(n^2 N) pairs. Pairs that the time does not suffice for reveal at most a bit.
     """
     matrix = np.array(channel.nearest_matrix())
     lower, upper, who = 0.0, 0.0, None
@@ -480,7 +482,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
 
 
 def chain_ratio(channel: AbstractChannel) -> float:
-    """Return the largest ln W[x, y]/W[x', y] over databases that differ in neighbouring rows."""
+    """Return the largest ln W[x, y]/W[x', y] over databases that differ in neighbouring records."""
     if isinstance(channel, ProductChannel):
         return extreme_level(channel)  # all rows may differ
     matrix, worst = scaled_matrix(channel), 0.0
@@ -492,7 +494,7 @@ def chain_ratio(channel: AbstractChannel) -> float:
 
 
 def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Ints, Ints], int]]:
-    """Yield pairs of databases that differ in some neighbouring rows, in batches, and a row."""
+    """Yield pairs of databases that differ in some neighbouring records, in batches, and a row."""
     n, size, outputs = channel.space.n, len(matrix), matrix.shape[1]
     if channel.space.m != 2:
         raise InvalidInput('priors="markov" is for rows of two values; use "all", which bounds it')

@@ -1,22 +1,22 @@
-"""Leakage about a row under the worst prior of a convex set, by branch and bound in one number.
+"""Leakage about a record under the worst prior of a convex set, by branch and bound in one number.
 
-For an output y and a value v of row i let t = P(x_i = v), s = P(y) and A = P(y, x_i = v). The
+For an output y and a value v of record i let t = P(x_i = v), s = P(y) and A = P(y, x_i = v). The
 leakage is ln A/(t s). With rho = A/s, kappa = 1/s and tau = t/s it is ln rho + ln kappa - ln tau,
 and only the last term is not concave. On an interval of tau it lies below a line k - m tau, and the
 logarithms lie below tangents:
 
     ln A/(t s) <= (alpha rho - 1 - ln alpha) + (L kappa - 1 - ln L) + k - m tau.
 
-Let L be the least value of D s + m t - alpha A over the set. Then the right side is at most
-k + D - 2 - ln alpha - ln L. So one least mean over the set, rounded down, proves a bound for an
-interval. The numbers alpha, m and D come from the laws seen so far, and any others prove a bound
-as well. Intervals are halved until the bound is close to what a law reaches.
+Let L be the smallest value of D s + m t - alpha A over the set. Then the right side is at most k +
+D - 2 - ln alpha - ln L. So one smallest mean over the set, rounded down, proves a bound for an
+interval. The numbers alpha, m and D come from the distributions seen so far, and any others prove a
+bound as well. Intervals are halved until the bound is close to what a distribution reaches.
 
-Where t may vanish, the intervals would not end. Let a be the largest chance of y given a database
-with x_i = v. For nu > 0 let nu s_0 be the least value of a t - A + nu s over the set. Then
-A <= a t - nu (s_0 - s), and A <= a t. So the leakage is at most ln a/s_0 if s >= s_0, and also if
-s < s_0 and t <= nu s_0/a, because then a/s - nu (s_0 - s)/(t s) increases in s. The same holds with
-t and s exchanged, and 1 in place of a.
+Where t may vanish, the intervals would not end. Let a be the largest probability of y given a
+database with x_i = v. For nu > 0 let nu s_0 be the smallest value of a t - A + nu s over the set.
+Then A <= a t - nu (s_0 - s), and A <= a t. So the leakage is at most ln a/s_0 if s >= s_0, and also
+if s < s_0 and t <= nu s_0/a, because then a/s - nu (s_0 - s)/(t s) increases in s. The same holds
+with t and s exchanged, and 1 in place of a.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _MIXED = 1e-9
 def convex_row_leakages(
     priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
 ) -> Floats:
-    """Return the largest leakage of every output about row i over a convex set. Rounded up.
+    """Return the largest leakage of every output about record i over a convex set. Rounded up.
 
-    Some tens of least means over the set for each output and value of the row.
+    Some tens of smallest means over the set for each output and value of the row.
     """
     matrix = scaled_matrix(channel)
     alone = (matrix[:, [y]] for y in range(matrix.shape[1]))
@@ -71,7 +71,7 @@ def convex_row_leakages(
 def convex_row_level(
     priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
 ) -> Bracket:
-    """Return bounds on the largest leakage about row i over outputs and a convex set."""
+    """Return bounds on the largest leakage about record i over outputs and a convex set."""
     return _largest(priors, channel, scaled_matrix(channel), i, clock)
 
 
@@ -134,9 +134,9 @@ class _Interval(NamedTuple):
 
 
 class Pair:
-    """One output and one value of a row, with the laws seen so far.
+    """One output and one value of a record, with the distributions seen so far.
 
-    ``cap`` is a first upper bound on the leakage, ``reached`` what a law reaches.
+    ``cap`` is a first upper bound on the leakage, ``reached`` what a distribution reaches.
     """
 
     def __init__(self, priors: ConvexPriors, column: Floats, own: np.ndarray) -> None:
@@ -148,7 +148,7 @@ class Pair:
         self._t = max(0.0, self._ask(1.0, 0.0, 0.0)), -self._ask(-1.0, 0.0, 0.0)
         self._s = max(0.0, self._ask(0.0, 1.0, 0.0)), -self._ask(0.0, -1.0, 0.0)
         self._ask(0.0, 0.0, -1.0)
-        # Laws close to A = t times its largest entry, and to A = s.
+        # Distributions close to A = t times its largest entry, and to A = s.
         self._ask(_TIED * self._most, 0.0, -_TIED - 1.0)
         self._ask(0.0, _TIED, -_TIED - 1.0)
         # A is at most s, and at most t times the largest entry.
@@ -157,14 +157,14 @@ class Pair:
         self.cap = math.log(min(ends)) + 8.0 * ULP
 
     def _ask(self, t: float, s: float, A: float) -> float:
-        """Return a lower bound on the least t, s and A with these weights; keep the law."""
+        """Return a lower bound on the smallest t, s and A with these weights; keep the law."""
         weights = np.array([t, s, A])
         bound, law = self._priors.smallest_sum(weights @ self._parts)
         self._keep(self._parts @ law)
         return bound - 8.0 * ULP * float(np.abs(weights).sum())
 
     def _keep(self, point: Floats) -> None:
-        """Add a law, and see what its mixtures with the others reach.
+        """Add a distribution, and see what its mixtures with the others reach.
 
         Along a mixture the leakage has its maximum at an end or at the root of a quadratic.
         """
@@ -199,7 +199,7 @@ class Pair:
         if self.cap <= self._target:
             return self.cap
         if self._ask(1.0, 1.0, 0.0) <= 0.0:
-            return math.inf  # some law rules out both the output and the value
+            return math.inf  # some distribution rules out both the output and the value
         closed_t, least_t = self._near_zero(np.array([1.0, 0.0]), self._most, self._t)
         closed_s, least_s = self._near_zero(np.array([0.0, 1.0]), 1.0, self._s)
         closed = max(closed_t, closed_s)

@@ -54,7 +54,7 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
 
@@ -62,8 +62,8 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     -------
     ndarray or float
         Nats, rounded up. All outputs: one pass over a matrix (two where leakage is small),
-        O(N n m) for row-by-row channels. One output: O(n m^2) on a Markov prior and O(n) on
-        independent rows and exchangeable bits, so that a million rows are no obstacle.
+        O(N n m) for record-by-record channels. One output: O(n m^2) on a Markov prior and O(n) on
+        independent records and exchangeable bits, so that a million rows are no obstacle.
 
     Examples
     --------
@@ -213,7 +213,10 @@ def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> floa
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
-    """Return both leakages of an output of each type, from the laws of types. O(classes)."""
+    """Return both leakages of an output of each type, from the distributions of types.
+
+    O(classes).
+    """
     weights = type_weights(channel.types, prior)
     alive = possible_types(channel, prior)
     law = channel.output_types(weights) / np.exp(channel.types.log_sizes)
@@ -246,14 +249,14 @@ def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _tilted_leakage_levels(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     return (leakages(channel, prior) if by_type is None else by_type).largest()
 
 
 @leakage_at.register
 def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
         return float(leakages(channel, prior).above[channel.column_index(y)])
@@ -323,7 +326,7 @@ def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    """From the smallest and the largest support. Cost O(k log k), or a pass over the reports."""
     return supports.leakage_levels(channel, prior)
 
 
@@ -343,12 +346,12 @@ def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tup
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
 
 
-# Leakage of channels that act row by row, in the structure of the prior.
+# Leakage of channels that act record by record, in the structure of the prior.
 
 
 @singledispatch
 def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
-    """Return both leakages of every output of a row-by-row channel. Cost O(N n m)."""
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m)."""
     return vector_leakages(prior.probabilities(), kernels, prior.logs_if_rare())
 
 
@@ -366,7 +369,7 @@ def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]
 
 @rows_leakages.register
 def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     rows = [
         vector_leakages(prior.distinct[k], [kernels.distinct[j]])
@@ -380,7 +383,7 @@ def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
 
 @rows_log_output.register
 def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     return _outer_sum(
@@ -389,7 +392,7 @@ def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
 
 
 def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
-    """Return the sum over rows of parts[place[i]][y_i], for every y."""
+    """Return the sum over records of parts[place[i]][y_i], for every y."""
     total = np.zeros(1)
     for k in place:
         total = np.add.outer(total, parts[k]).reshape(-1)
@@ -398,7 +401,10 @@ def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
 
 @rows_levels.register
 def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
-    """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
+    """Independent records: the sum over records of the largest of each.
+
+    Cost O(distinct records).
+    """
     laws, which, counts, _ = prior.paired(kernels)
     levels = [
         kernel_levels(kernels.distinct[j], prior.distinct[k])
@@ -410,7 +416,7 @@ def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, fl
 
 @singledispatch
 def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
-    """Return how far an output can move the odds of one row's value, up and down."""
+    """Return how far an output can move the odds of one record's value, up and down."""
     return vector_leakages(law, [kernel]).largest()
 
 
@@ -418,7 +424,7 @@ def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
 def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, float]:
     """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
 
-    An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+    An output y has the probability b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
     b (1 + (e^epsilon - 1) p_y). Rounded up.
     """
     seen, epsilon = law[law > 0], kernel.epsilon
@@ -440,7 +446,7 @@ def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, flo
 
 @rows_levels.register
 def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
-    """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
+    """Chain: by the vector, or the upper bounds of brackets where it is too long for one."""
     if is_long(prior):
         above, below = leakage_bounds(prior, kernels)
         return above.upper, below.upper
@@ -449,7 +455,7 @@ def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, floa
 
 @rows_levels.register
 def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
-    """Exchangeable rows with one kernel: over types of outputs, O(n^2) for bits.
+    """Exchangeable records with one kernel: over types of outputs, O(n^2) for bits.
 
     For more values over pairs of types where databases are many. Otherwise by the vector.
     """
@@ -483,7 +489,7 @@ def count_leakages(
     return leaks
 
 
-# Leakage of exchangeable rows through one kernel, tilted or not, by the type of the output.
+# Leakage of exchangeable records through one kernel, tilted or not, by the type of the output.
 
 
 def pair_leakages(
@@ -501,7 +507,8 @@ def pair_leakages(
     with np.errstate(invalid="ignore"):
         scale = np.where(occurs, pairs.log_output_sizes + pairs.log_tops, 0.0)
         mass = pairs.log_sum(pairs.log_joint(weights)) - scale
-        # Laws that underflow are lost from the mass, which only one of the two leakages allows.
+        # Distributions that underflow are lost from the mass, which only one of the two leakages
+        # allows.
         most = np.logaddexp(mass, pairs.log_lost(weights) - scale)
         size = np.abs(mass) + np.abs(best) + np.abs(scale)
         finite = size[occurs & (mass > -math.inf)].max(initial=0.0)
@@ -512,7 +519,7 @@ def pair_leakages(
 
 
 def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
-    """Return both leakages of a row-by-row channel for an output of each type."""
+    """Return both leakages of a record-by-record channel for an output of each type."""
     log_prior = prior.log_weights[tuple(pairs.types[1:])]
     return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior.log_error)
 
@@ -536,7 +543,7 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
 def own_types(types: TypeTilt, misfit: float) -> Leakages:
     """Return both leakages under the channel's own prior, where every posterior is R.
 
-    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every row.
+    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every record.
     Cost O(types).
     """
     above = types.log_stay - types.log_each

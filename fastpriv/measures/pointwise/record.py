@@ -1,4 +1,4 @@
-"""Pointwise maximal leakage about one row of the database."""
+"""Pointwise maximal leakage about one record of the database."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
 from fastpriv.priors.exchangeable import as_exchangeable
 
-#: Rows whose joint laws with the answer go through a query together.
+#: Rows whose joint distributions with the answer go through a query together.
 _TOGETHER = 64
 
 
 @singledispatch
 def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
-    """Return the leakage of every output about row i."""
+    """Return the leakage of every output about record i."""
     return row_leakages_by_value(channel, prior, i)
 
 
 def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
-    """From the distributions of the output given each value of row i."""
+    """From the distributions of the output given each value of record i."""
     if channel.space.n == 1:
         return leakages(channel, prior).above
     marginal, off = log_marginal(prior, i)
@@ -55,7 +55,7 @@ def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int)
 
 @row_leakages.register
 def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
-    """From the joint law of the row and the answer."""
+    """From the joint distribution of the row and the answer."""
     laws = channel.query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
         return row_leakages_by_value(channel, prior, i)
@@ -98,10 +98,10 @@ def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Flo
 
 
 def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Leakage about a row of an output of each type with each value in that row. O(classes m^2).
+    """Leakage about a record of an output of each type with each value in that row. O(classes m^2).
 
-    Of the rows where y holds u, a share holds v in x; it is the chance of v in the row if the class
-    of x is known.
+    Of the rows where y holds u, a share holds v in x; it is the probability of v in the row if the
+    class of x is known.
     """
     marginal, off = log_marginal(prior, 0)
     values = np.flatnonzero(marginal > -math.inf)
@@ -132,12 +132,12 @@ def _log_mean(logs: Floats, shares: Floats) -> float:
 
 @singledispatch
 def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the largest leakage of an output about a row."""
+    """Return the largest leakage of an output about a record."""
     return worst_of_rows(channel, prior)
 
 
 def worst_of_rows(channel: AbstractChannel, prior: Distribution) -> float:
-    """Row by row, rows that are alike taken once."""
+    """Record by record, records that are alike taken once."""
     return max(row_level(channel, prior, i) for i in unlike_rows(channel, prior).tolist())
 
 
@@ -152,7 +152,7 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
 
 
 def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
-    """Return one row of each kind: rows that play the same part in the channel and the prior."""
+    """Return one record of each kind: rows that play the same part in the channel and the prior."""
     kinds = row_kinds(channel)
     firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior.alike_records()]
     return np.sort(np.concatenate(firsts))
@@ -160,7 +160,7 @@ def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
 
 @singledispatch
 def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
-    """Return the largest leakage of an output about row i."""
+    """Return the largest leakage of an output about record i."""
     return largest_row_leakage(channel, prior, i)
 
 
@@ -182,7 +182,7 @@ def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
 
 @row_level.register
 def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> float:
-    """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
+    """The leakage of the row alone where records are independent, recursions on a chain of bits."""
     if isinstance(prior, Markov):
         if prior.space.m == 2:
             return float(chain_row_levels(prior, channel.kernels)[i])
@@ -208,7 +208,7 @@ def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> fl
 
 @singledispatch
 def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """Return the leakage of one output about row i."""
+    """Return the leakage of one output about record i."""
     return listed_row_leakage_at(channel, prior, i, y)
 
 
@@ -219,9 +219,9 @@ def listed_row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int,
 
 @row_leakage_at.register
 def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """One pass along the rows for each value of row i.
+    """One pass along the rows for each value of record i.
 
-    P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
+    P(y, x_i = v) is W[v, y_i] times the probability of the other outputs together with x_i = v.
     """
     kernel, (marginal, off) = channel.kernels[i], log_marginal(prior, i)
     shown = channel.kernels.replaced(i, RowKernel(np.eye(len(marginal))))
@@ -273,7 +273,7 @@ def _product_log_output(channel: ProductChannel, prior: Distribution) -> Floats:
 
 @log_output.register
 def _query_log_output(channel: QueryChannel, prior: Distribution) -> Floats:
-    """From the law of the answer."""
+    """From the distribution of the answer."""
     query = channel.query
     return matrix_log_output(channel.kernel.matrix, query.law(prior), query.log_law(prior))
 
@@ -292,7 +292,7 @@ measure_as_product(log_output)
 
 @singledispatch
 def law_error(channel: AbstractChannel) -> float:
-    """Return a bound on the relative error of an output law."""
+    """Return a bound on the relative error of an output distribution."""
     return _sum_error(channel) + channel.matrix_error
 
 
@@ -302,7 +302,7 @@ def _sum_error(channel: AbstractChannel) -> float:
 
 @law_error.register
 def _product_law_error(channel: ProductChannel) -> float:
-    """Every row's kernel, and the sums of the prior."""
+    """Every record's kernel, and the sums of the prior."""
     return 4.0 * row_slack(channel.kernels) + 64.0 * ULP
 
 
@@ -326,13 +326,13 @@ def _tilted_product_law_error(channel: TiltedProduct) -> float:
     return _sum_error(channel) + channel.rounding_error
 
 
-# Leakage about a row of a Markov chain of any length, by recursions along the chain.
+# Leakage about a record of a Markov chain of any length, by recursions along the chain.
 
 
 def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
-    """Return the largest leakage of an output about each row of a chain of bits. Rounded up.
+    """Return the largest leakage of an output about each record of a chain of bits. Rounded up.
 
-    Given x_i, the outputs before, at and after row i are independent. So the odds of x_i = 0
+    Given x_i, the outputs before, at and after record i are independent. So the odds of x_i = 0
     given y are a product of three numbers, one for each part of y, and every part can be chosen by
     itself. With the odds e^d before and e^s after, the leakage about the value 0 is
     ln (1 + e^-d)/(1 + e^-s). Cost O(n K).
@@ -366,5 +366,5 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
 
 
 def _gain(known: Floats, told: Floats) -> Floats:
-    """Return by how much the log-chance of a value rises with its log-odds."""
+    """Return by how much the log-probability of a value rises with its log-odds."""
     return np.asarray(np.logaddexp(0.0, -known) - np.logaddexp(0.0, -told))
