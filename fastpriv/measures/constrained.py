@@ -20,7 +20,7 @@ from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.adversary import as_query, representatives
+from fastpriv.measures.individual.adversary import as_query, information_error, representatives
 from fastpriv.measures.inputs import as_channel
 from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
@@ -33,6 +33,8 @@ _LISTED = 64
 _INPUTS = 1 << 14
 #: Most entries of the output distributions of these inputs, 128 MB.
 _ENTRIES = 1 << 24
+#: Width to reach unless another one is asked for.
+_GAP = 1e-3
 #: Gap of the individual capacity, which is an upper bound.
 _FINE = 1e-9
 #: Share of the time limit that the individual capacity may take.
@@ -64,7 +66,7 @@ def constrained_capacity(
     b: ArrayLike,
     *,
     k: int = 1,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Individual or group channel capacity over priors with an entropy of at least b nats.
@@ -120,6 +122,15 @@ def constrained_capacity(
     return _solve(channel, b, gap, time_limit, k)[1]
 
 
+def capacity_below(
+    worst: IndividualCapacity, channel: AbstractChannel, b: float, time_limit: float | None
+) -> Bracket:
+    """Return the constrained capacity, given the individual capacity of the channel."""
+    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
+    assert isinstance(bracket, Bracket)
+    return bracket
+
+
 @overload
 def balance_function(
     channel: AbstractChannel | ArrayLike,
@@ -140,7 +151,7 @@ def balance_function(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
@@ -312,7 +323,7 @@ def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
 
 def _widened(bracket: Bracket, error: float, most: float) -> Bracket:
     """Allow for relative errors of the output distributions, as for individual capacities."""
-    slack = error * (bracket.upper + math.sqrt(2.0 * bracket.upper) + 4.0 * error)
+    slack = information_error(bracket.upper, error)
     lower = max(bracket.lower - slack, 0.0)
     return Bracket(lower, max(lower, min(bracket.upper + slack, most)))
 

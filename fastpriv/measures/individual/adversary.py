@@ -64,17 +64,21 @@ def capped(
     return IndividualCapacity(leak.lower, upper, leak.adversary)
 
 
-def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
-    """Allow for relative errors of the output distributions.
+def information_error(most: float, error: float) -> float:
+    """Bound the error of an information of at most ``most``, from relative errors of the entries.
 
     Errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's inequality
     this is at most e (I + sqrt(2 I)).
     """
+    return error * (most + math.sqrt(2.0 * most) + 4.0 * error)
+
+
+def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
+    """Allow for relative errors of the output distributions."""
     if error == 0.0:
         return leak
-    slack = error * (leak.upper + math.sqrt(2.0 * leak.upper) + 4.0 * error)
-    lower = max(leak.lower - slack, 0.0)
-    return IndividualCapacity(lower, leak.upper + slack, leak.adversary)
+    slack = information_error(leak.upper, error)
+    return IndividualCapacity(max(leak.lower - slack, 0.0), leak.upper + slack, leak.adversary)
 
 
 def searched(

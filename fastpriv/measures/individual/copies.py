@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv._structure.types import compositions
 from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.priors import Product
@@ -624,7 +625,7 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     m, epsilon, n, words = kernel.m, kernel.epsilon, *symbols.shape
     parts = []
     for form, copies in Counter(map(tuple, symbols.tolist())).items():
-        counts = np.array(list(_compositions(copies, m)))
+        counts = np.array(compositions(copies, m))
         parts.append((counts[:, list(form)].astype(np.float64), _log_ways(counts)))
     parts.sort(key=lambda part: len(part[1]))
     scores, ways = parts[0]
@@ -648,16 +649,6 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     sizes = n * (math.log(n + 2.0) + math.log(m)) + 16.0
     sizes += min(epsilon * n, 745.0 + n * math.log(m))
     return math.fsum(total), (32.0 * sizes + 64.0 * (words + 8) * math.sqrt(words)) * ULP
-
-
-def _compositions(total: int, parts: int) -> Iterator[list[int]]:
-    """Yield all lists of counts with the given sum."""
-    if parts == 1:
-        yield [total]
-        return
-    for first in range(total + 1):
-        for rest in _compositions(total - first, parts - 1):
-            yield [first, *rest]
 
 
 def _log_ways(counts: Ints) -> Floats:

@@ -22,6 +22,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.searches.cliques import alike_limit
 from fastpriv._structure.rows import RowKernels
+from fastpriv.measures.individual.adversary import information_error
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Most multiplications for all candidates together: a few seconds.
@@ -37,6 +38,8 @@ _ROW = 64
 _TYPES = 1 << 18
 #: Most functions that are tried.
 _FUNCTIONS = 256
+#: Information that may be lost to underflow, in nats.
+_LOST = 1e-290
 #: Gap of a capacity that only selects the best function.
 _TRIED = 1e-6
 
@@ -73,11 +76,9 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
         upper = max(upper, float(high[0]))
         if low[0] > lower:
             lower, best, law = float(low[0]), flips, laws[0]
-    # Entries are sums of products of up to n factors. For the effect of their relative errors
-    # see ``search.widened``. What underflows is below the last term.
+    # Entries are sums of products of up to n factors.
     terms = float(n + 1) ** (kernels.distinct[0].shape[1] - 1)
-    error = (4.0 * n + terms + 16.0) * ULP
-    slack = error * (upper + math.sqrt(2.0 * upper) + 4.0 * error) + 1e-290
+    slack = information_error(upper, (4.0 * n + terms + 16.0) * ULP) + _LOST
     databases = np.zeros((2, n), dtype=np.int64)
     databases[1, : n - best] = databases[0, n - best :] = 1
     lower = max(lower - slack, 0.0)
@@ -169,9 +170,8 @@ def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
                 best, told = (s, f), lower
     s, f = best
     lower, law = _capacity(kernel, n, s, f, 0.25 * gap)
-    # Relative errors of the entries; for their effect see ``search.widened``.
     error = (32.0 * n * math.log(n + 2.0) + 745.0 + 64.0) * ULP
-    lower = max(lower - error * (lower + math.sqrt(2.0 * lower) + 4.0 * error) - 1e-290, 0.0)
+    lower = max(lower - information_error(lower, error) - _LOST, 0.0)
     databases = np.repeat(np.arange(m)[:, None], n, axis=1)
     databases[:, n - s :] = np.array(f)[:, None]
     upper = max(lower, min(round_up(most), log_up(m)))
