@@ -122,15 +122,6 @@ def constrained_capacity(
     return _solve(channel, b, gap, time_limit, k)[1]
 
 
-def capacity_below(
-    worst: IndividualCapacity, channel: AbstractChannel, b: float, time_limit: float | None
-) -> Bracket:
-    """Return the constrained capacity, given the individual capacity of the channel."""
-    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
-    assert isinstance(bracket, Bracket)
-    return bracket
-
-
 @overload
 def balance_function(
     channel: AbstractChannel | ArrayLike,
@@ -205,7 +196,7 @@ def constrained_given(
     channel: AbstractChannel, b: float, worst: IndividualCapacity, time_limit: float | None
 ) -> Bracket:
     """Return C_1^b of a channel whose individual capacity was computed before."""
-    bracket = _solve(channel, b, 1e-3, time_limit, worst=worst)[1]
+    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
     assert isinstance(bracket, Bracket)
     return bracket
 

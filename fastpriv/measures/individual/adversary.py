@@ -11,8 +11,8 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.searches.selection import Selection, best_selection
 from fastpriv._matrices.capacity import matrix_capacity
+from fastpriv._matrices.searches.selection import Selection, best_selection
 from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
