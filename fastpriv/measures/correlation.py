@@ -424,7 +424,7 @@ class Axis:
         self.matrix, self.excess, self.law = matrix, excess, law
 
     def turned(self) -> Axis:
-        """Return the transpose, D' + distribution 1'."""
+        """Return the transpose, D' + law 1'."""
         return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
 
     def times(self, other: Axis) -> Axis:

@@ -72,7 +72,7 @@ def discloses(
     channel : channel or 2-D array
         The mechanism.
     attribute : 1-D integer array, 2-D array, function or mapping
-        A label g(x) for every database, or a kernel p(u|x) with one record for every database. With
+        A label g(x) for every database, or a kernel p(u|x) with one row for every database. With
         ``row=i``, a function of x_i: a callable, a mapping from the values of record i to labels,
         or a list of m_i labels.
     prior : Distribution or 1-D array, optional
@@ -384,7 +384,7 @@ def lower_entropy_attribute(
     Returns
     -------
     ndarray
-        The kernel p(w|x), one record for every database, columns in the order of the sorted labels.
+        The kernel p(w|x), one row for every database, columns in the order of the sorted labels.
 
     Examples
     --------
