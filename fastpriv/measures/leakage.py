@@ -61,7 +61,7 @@ from fastpriv.measures.inputs import (
     table,
 )
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import LISTED, as_exchangeable, many_types
+from fastpriv.priors.exchangeable import LISTED
 from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
 from fastpriv.results import Bracket
 
@@ -158,9 +158,9 @@ def extreme_level(channel: AbstractChannel) -> float:
 @extreme_level.register
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    size = len(channel.array)
+    size = len(channel.table())
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
-    return matrix_level(channel.array, axes)
+    return matrix_level(channel.table(), axes)
 
 
 @extreme_level.register
@@ -196,9 +196,9 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
         return round_up(channel.epsilon * types.n + float(spread)) + types.error
-    occurs, tilt = channel.tilt()
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.kernels)
+    occurs, tilt = channel.log_tilt()
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -212,7 +212,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over records, whose factors were rounded."""
-    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
+    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -348,7 +348,7 @@ def worst_leakage_factor(
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
     """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
     if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
-        return measured(run, channel.array, prior.probabilities()[None])
+        return measured(run, channel.table(), prior.probabilities()[None])
     return math.nan
 
 
@@ -390,7 +390,7 @@ def maxima(channel: AbstractChannel) -> tuple[float, float]:
 @maxima.register
 def _dense_maxima(channel: Channel) -> tuple[float, float]:
     """One pass over the matrix."""
-    level = measured(kernels.maxima_levels, channel.array)
+    level = measured(kernels.maxima_levels, channel.table())
     return log_total(channel.column_maxima()) if math.isnan(level) else level, 0.0
 
 
@@ -410,7 +410,7 @@ def _product_maxima(channel: ProductChannel) -> tuple[float, float]:
 @singledispatch
 def _kernel_maxima(kernel: RowKernel) -> float:
     """Return ln of the sum of the largest entries of the columns of a kernel. Rounded up."""
-    return log_total(kernel.tops)
+    return log_total(kernel.column_maxima)
 
 
 @_kernel_maxima.register
@@ -440,7 +440,7 @@ def _tilted_maxima(channel: TiltedChannel) -> tuple[float, float]:
     """
     tilt = channel.by_type
     if tilt is None:
-        error = 4.0 * row_slack(channel.kernels)
+        error = 4.0 * row_slack(channel.hamming_kernels)
         return log_total(channel.column_maxima()) + error, error
     terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
     return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + tilt.error, tilt.error
@@ -461,7 +461,7 @@ def _posterior_chain_maxima(channel: PosteriorChain) -> tuple[float, float]:
 @maxima.register
 def _tilted_product_maxima(channel: TiltedProduct) -> tuple[float, float]:
     """The sum over records, whose kernels were rounded."""
-    error = 4.0 * row_slack(channel.kernels)
+    error = 4.0 * row_slack(channel.hamming_kernels)
     return maxima(channel.as_product)[0] + error, error
 
 
@@ -505,7 +505,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     They are told apart by the output, and their databases are equally likely. Cost O(classes).
     Otherwise take the matrix, with its rows divided by their sums.
     """
-    view = as_exchangeable(prior)
+    view = prior.by_type()
     if view is None:
         return entropy_gain(channel.as_channel(), prior)
     types, gains = channel.types, [0.0]
@@ -544,17 +544,17 @@ def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
 
     Under the channel's own prior every posterior is R, with the entropy of n records of E_d.
     """
-    if channel.owns(prior) and channel.space.size > LISTED:
+    if channel.is_own_prior(prior) and channel.space.size > LISTED:
         return own_gain(channel)
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         log_p = types.log_prior(same)
         weights = log_p - types.log_each
         gain = type_gain(types.pairs, weights, same.entropy(), types.occurs)
         return gain + same.log_error + types.error
-    occurs, tilt = channel.tilt()
+    occurs, tilt = channel.log_tilt()
     weights, logs, _ = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
-    return vector_gain(prior.probabilities(), weights, channel.kernels, logs, occurs)
+    return vector_gain(prior.probabilities(), weights, channel.hamming_kernels, logs, occurs)
 
 
 def own_gain(channel: TiltedChannel) -> float:
@@ -564,7 +564,7 @@ def own_gain(channel: TiltedChannel) -> float:
     this factor's excess over 1 times the largest -ln R.
     """
     noise, largest = 0.0, 1.0
-    for kernel, rows in channel.kernels.groups():
+    for kernel, rows in channel.hamming_kernels.groups():
         assert isinstance(kernel, Symmetric)
         moved = (kernel.m - 1) * kernel.off
         noise += len(rows) * (channel.epsilon * moved - math.log(kernel.stay))
@@ -598,7 +598,7 @@ def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
 @rows_gain.register
 def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
     """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
-    pairs = many_types(prior, kernels)
+    pairs = prior.type_pairs(kernels)
     if pairs is None:
         return vector_gain(
             prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()

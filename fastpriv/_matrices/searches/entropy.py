@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff, sum_error
+from fastpriv._core.search import BestFirst, bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.searches.entropy_parts import (
@@ -22,14 +23,17 @@ from fastpriv._matrices.searches.entropy_parts import (
     Individual,
     Node,
     Problem,
-    Tree,
     gibbs,
-    prove_line,
     setup_work,
 )
 from fastpriv.results import Bracket
 
 # An input of two values: no search.
+#
+# The distributions (t, 1-t) with an entropy of at least b are those with x <= t <= 1-x. The
+# information is concave in t. For any output distribution q it is at most t D(W_0 || q) + (1-t)
+# D(W_1 || q), which is linear in t. Taken at the output distribution of an end, it meets the
+# information there.
 
 
 def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
@@ -39,7 +43,7 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
     """
     inner, outer = _ends(b)
     lower = max(t * d + (1.0 - t) * e for t in inner for d, e in [_divergences(rows, t)])
-    error = (rows.shape[1] + 192) * ULP
+    error = sum_error(rows.shape[1], 192)
     tops = []
     for t in outer:
         d, e = _divergences(rows, t)
@@ -50,10 +54,8 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
 
 def _ends(b: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends of the range of t, moved inwards and outwards by the rounding of the entropy."""
-    low, high = 0.0, 0.5
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (low, middle) if _entropy(middle) >= b else (middle, high)
-    inner, outer = _moved(high, 0.5, b), _moved(high, 0.0, b)
+    x = bisect(lambda t: _entropy(t) < b, 0.0, 0.5)[1]
+    inner, outer = _moved(x, 0.5, b), _moved(x, 0.0, b)
     return (inner, 1.0 - inner), (outer, 1.0 - outer)
 
 
@@ -63,10 +65,10 @@ def _entropy(t: float) -> float:
 
 def _moved(x: float, end: float, b: float) -> float:
     """Move x towards an end, by growing steps, until its entropy is surely on that side of b."""
-    step = 4.0 * ULP * x
+    step = roundoff(4.0) * x
     while abs(end - x) > step:
         x += math.copysign(step, end - x)
-        if abs(_entropy(x) - b) >= 16.0 * ULP * b:
+        if abs(_entropy(x) - b) >= roundoff(16.0) * b:
             return x
         step *= 2.0
     return end
@@ -83,11 +85,26 @@ def _divergences(rows: Floats, t: float) -> tuple[float, float]:
 
 
 # The whole database.
+#
+# For any output distribution q and any t > 0, and inputs x that stand for k_x databases each,
+#
+#     max {I(X; Y): H(X) >= b} <= t ln sum_x k_x e^(D(W_x || q)/t) - t b.
+#
+# It bounds what the output reveals about one record. It costs O(inputs outputs) for each q and t,
+# so that it is there for queries with thousands of answers.
 
-#: Steps of a bisection for ln t, its range, and most steps of the ascent for one t.
-_BISECTIONS, _DB_COLD, _DB_WARM, _ASCENT = 16, 16.0, 2.0, 300
-#: How the steps are lengthened and shortened, and the relative gain below which they end.
-_FASTER, _SLOWER, _STALLED = 1.3, 2.0, 1e-6
+#: Range of ln t.
+_COLDEST_DATABASE = -16.0
+_WARMEST_DATABASE = 2.0
+#: Width to which the range is halved: 16 steps.
+_NARROW = 18.0 * 2.0**-16
+#: Most steps of the ascent for one t.
+_ASCENT = 300
+#: Factors by which steps are lengthened and shortened.
+_FASTER = 1.3
+_SLOWER = 2.0
+#: Relative gain below which an ascent ends.
+_STALLED = 1e-6
 #: Output probabilities below are raised to this one, which raises the bound.
 _FLOOR = 1e-290
 #: Units of work of a step, for each entry.
@@ -95,21 +112,23 @@ _STEP = 8
 
 
 def database_bound(individual: Individual, b: float, meter: Meter, deadline: float) -> float:
-    """Bound I(X; Y) over laws of the inputs with H(X) >= b. Infinite if there is no time.
+    """Bound I(X; Y) over distributions of the inputs with H(X) >= b. Infinite if there is no time.
 
-    For one t the law that maximises I + t H is a fixed point of p_x ~ k_x e^(D(W_x || q)/t),
-    q = p W. Steps of Blahut and Arimoto move ln p by a share t/(1 + t) of the way. They are
+    For one t the distribution that maximises I + t H is a fixed point of p_x ~ k_x e^(D(W_x ||
+    q)/t), q = p W. Steps of Blahut and Arimoto move ln p by a share t/(1 + t) of the way. They are
     lengthened while the bound falls. The entropy of the fixed point grows with t.
     """
     W, logs = individual.W, individual.logs
     own = np.where(W > 0.0, W * np.log(np.maximum(W, _FLOOR)), 0.0).sum(axis=1)
     best, weights = math.inf, np.log(np.maximum(individual.best[1], _FLOOR))
-    low, high = -_DB_COLD, _DB_WARM
-    for _ in range(_BISECTIONS):
-        t, last, pace = math.exp(0.5 * (low + high)), math.inf, 1.0
+
+    def short_of_entropy(log_t: float) -> bool:
+        """Ascend for one t; whether the fixed point has less entropy than b."""
+        nonlocal best, weights
+        t, last, pace = math.exp(log_t), math.inf, 1.0
         for _ in range(_ASCENT):
             if meter.used() >= deadline:
-                return best
+                break
             meter.spend(_STEP * W.size)
             p = gibbs(weights)
             q = np.maximum(p @ W, _FLOOR)
@@ -120,10 +139,9 @@ def database_bound(individual: Individual, b: float, meter: Meter, deadline: flo
                 break
             best, last, share = min(best, now), now, min(pace * t / (1.0 + t), 1.0)
             weights = (1.0 - share) * np.log(np.maximum(p, _FLOOR)) + share * (logs + far / t)
-        if individual.entropy(gibbs(weights)) < b:
-            low = math.log(t)
-        else:
-            high = math.log(t)
+        return individual.entropy(gibbs(weights)) < b
+
+    bisect(short_of_entropy, _COLDEST_DATABASE, _WARMEST_DATABASE, absolute=_NARROW)
     return best
 
 
@@ -134,41 +152,51 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
     value = t * (top + math.log(math.fsum(np.exp(scores - top))) - b)
     size = float(np.abs(far).max()) + t * (abs(top) + abs(b) + float(np.abs(logs).max()) + 1.0)
     rough = float(np.abs(far).max()) + math.log(1.0 / _FLOOR)  # of the two parts of a divergence
-    return value + (2 * outputs + 64) * ULP * rough + (len(far) + 64) * ULP * size
+    return value + sum_error(2 * outputs, 64) * rough + sum_error(len(far), 64) * size
 
 
 # Records peeled off one by one.
+#
+# Let A be the bit, Z a look at it alone, and let records X_1 .. X_k have outputs Y_1 .. Y_k. Their
+# outputs are independent given the records. With Q the probability of A = 1 given Y_1 .. Y_k and
+# f(Q) minus the mean entropy of A after the look,
+#
+#     I(A; Z, Y) + t H(A, X) = (1 + t) H(A) + E f(Q) + t sum_j H(X_j | A, X_1 .. X_(j-1)).
+#
+# The last record has H(X_k | A, X_1 ..) <= H(X_k | A, Y_1 .. Y_(k-1)). So its two terms are at most
+# E F(Q), with Q given the outputs before, for
+#
+#     F(Q) = max over distributions of X_k given A of E f(Q after Y_k) + t H(X_k | A),
+#
+# and the records are peeled off one by one. If f is the largest of some lines, then so is F: a line
+# for each output is chosen, after which the best distribution of X_k given A = a has a closed form
+# that does not depend on Q. Lines are replaced by the chords of F between points of a grid, which
+# lie above the convex F.
 
-#: Points of a grid for the search of t, and about how many products all rows may take afterwards.
-_COARSE, _PRODUCTS = 41, 4e8
-_LEAST, _MOST = 41, 241
-#: Range of ln t, and steps of the search.
-_COLDEST, _WARMEST, _STEPS = -14.0, 3.0, 24
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+#: Points of a grid for the search of t.
+_COARSE = 41
+#: Fewest and most points afterwards; about as many products as all records may take.
+_LEAST = 41
+_MOST = 241
+_PRODUCTS = 4e8
+#: Range of ln t, and steps of the search: they leave 1e-4 of the range.
+_COLDEST = -14.0
+_WARMEST = 3.0
+_STEPS = 24
 
 
 def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
-    """Bound I of a bit and all outputs over laws with H >= b, rounded up.
+    """Bound I of a bit and all outputs over distributions with H >= b, rounded up.
 
-    ``look`` has the two output laws of the bit's own row, ``others`` the matrices of the other
-    rows, with two outputs each. Cost O(rows points^3).
+    ``look`` has the two output distributions of the bit's own row, ``others`` the matrices of the
+    other rows, with two outputs each. Cost O(rows points^3).
     """
-    low, high = _COLDEST, _WARMEST
-    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    values = [_peeled_at(look, others, b, math.exp(x), _COARSE) for x in inner]
-    for _ in range(_STEPS):  # the bound is convex in t
-        if values[0] <= values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - _GOLDEN * (high - low)
-            values[0] = _peeled_at(look, others, b, math.exp(inner[0]), _COARSE)
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + _GOLDEN * (high - low)
-            values[1] = _peeled_at(look, others, b, math.exp(inner[1]), _COARSE)
+    x, value = golden(  # the bound is convex in t
+        lambda x: _peeled_at(look, others, b, math.exp(x), _COARSE), _COLDEST, _WARMEST, _STEPS
+    )
     points = round((_PRODUCTS / max(1, len(others))) ** (1.0 / 3.0))
-    t = math.exp(0.5 * (low + high))
-    fine = _peeled_at(look, others, b, t, min(max(points, _LEAST), _MOST))
-    return min(fine, *values)
+    points = min(max(points, _LEAST), _MOST)
+    return min(value, _peeled_at(look, others, b, math.exp(x), points))
 
 
 def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: int) -> float:
@@ -185,11 +213,11 @@ def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: i
     scale = 1.0 + t
     most = scale * np.logaddexp(one / scale, zero / scale)
     size = np.abs(one).max() + np.abs(zero).max() + scale * (1.0 + b)
-    return float(most.max() - t * b + 64.0 * ULP * size)
+    return float(most.max() - t * b + roundoff(64.0) * size)
 
 
 def _told(q: Floats, look: Floats) -> Floats:
-    """Return minus the mean entropy of a bit of chance q (of the first law) after the look."""
+    """Return minus the mean entropy of a bit of prior probability q after the look."""
     total = np.zeros_like(q)
     for first, second in look.T.tolist():
         u, v = q * first, (1.0 - q) * second
@@ -203,7 +231,7 @@ def _chords(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the values at 1 and at 0 of lines that are nowhere below the chords."""
     slopes = np.diff(values) / np.diff(nodes)
     one, zero = values[:-1] + slopes * (1.0 - nodes[:-1]), values[:-1] - slopes * nodes[:-1]
-    doubt = 32.0 * ULP * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
+    doubt = roundoff(32.0) * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
     for q, value in ((nodes[:-1], values[:-1]), (nodes[1:], values[1:])):
         doubt = np.maximum(doubt, value - (q * one + (1.0 - q) * zero) + doubt)
     return one + doubt, zero + doubt
@@ -218,7 +246,7 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
         top = means.max(axis=0)
         value = top + t * np.log(np.exp((means - top) / t).sum(axis=0))
         size = np.abs(line).max() + t * math.log(len(kernel) + 1.0)
-        return np.asarray(value + 16.0 * (len(kernel) + 4) * ULP * size).reshape(-1)
+        return np.asarray(value + 16.0 * sum_error(len(kernel), 4) * size).reshape(-1)
 
     return best(one), best(zero)
 
@@ -229,35 +257,39 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
 _WITHIN = 1.0 - 2.0**-20
 #: Kernels of the search.
 _KERNELS = ("box_bound", "entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
-#: Ascents from random laws.
+#: Ascents from random distributions.
 _STARTS = 24
-#: Number of nodes, and of cells, between two ascents. Cells are bounded much faster.
-_OFTEN, _SELDOM = 8, 500
-#: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
-#: there are too many cells, or H(A) and H(A|Y) cancel.
-_OUTPUTS, _LEAST_INFORMATION = 16, 1e-8
-#: Most variables of a bound over slices.
+#: Parts of a search between two ascents; simplices take about a hundred times longer than others.
+_SIMPLICES_PER_ASCENT = 8
+_CELLS_PER_ASCENT = 500
+#: Most outputs of a bit that is searched by its posteriors. Beyond, there are too many cells.
+_OUTPUTS = 16
+#: Smallest information for posteriors and boxes. Below, H(A) and H(A|Y) cancel.
+_LEAST_INFORMATION = 1e-8
+#: Most inputs of a record that is searched by boxes. Beyond, there are too many.
+_BOXED = 64
+#: Most variables of a bound over slices: Newton's method takes the cube of them.
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
 #: Seconds past a time limit after which not even these are begun.
 _GRACE = 0.3
-#: Most inputs of a row that is searched by boxes. Beyond, there are too many.
-_BOXED = 64
-#: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. That by
-#: posteriors of up to ``_FEW`` outputs has a longer time if it is better than boxes, since it is
-#: nearly always better than slices. Slices have a longer one if there are no posteriors. The rest
-#: is for the best one.
-_BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
-#: Most units of work in which boxes show it. Where they suit, they need less.
+#: Shares of the limit in which every search shows what it can do; the tightest has the rest.
+_TRIAL_OF_BOXES = 0.1
+_TRIAL = 0.2
+#: Most units of work of the trial of boxes. Where they suit, they need less.
 _BOXES = 3e9
-#: Most rows that are peeled off, and units of work for each.
-_ROWS, _PEEL = 64, 1e8
-#: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
-_WORK, _CLIMB = 1e9, 4000
+#: Most records that are peeled off.
+_PEELED = 64
+#: Units of work for each of them.
+_PEEL = 1e8
+#: Units of work of a search without a time limit.
+_WORK = 1e9
+#: Units of work of an ascent, for each entry of the matrix.
+_CLIMB = 4000
 
-#: A search of individuals, whose first bounds may take until some time.
-Way = Callable[[list[Individual], float], Tree[Any] | None]
+#: A part of the priors of one individual.
+P = TypeVar("P", Box, Cell, Node)
 
 
 class Constrained:
@@ -278,7 +310,7 @@ class Constrained:
         return cls([Individual(_slices(table, i)) for i in kept])
 
     def near_uniform(self, r: float) -> Bracket:
-        """Bound the largest information over laws p with D(p || u) <= r, u the uniform one.
+        """Bound the largest information over priors p with D(p || u) <= r, u the uniform one.
 
         With A the row, I_p(A; Y) <= D(p_AY || u_A u_Y) = D(p_AY || u_AY) + E_p ln u_AY/(u_A u_Y).
         The first term is at most r. By Pinsker's inequality the second is at most I_u and
@@ -305,7 +337,7 @@ def _swap(table: Floats, i: int, j: int) -> bool:
 
 
 def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
-    """Return the distinct output laws for each value of row i, and how many databases have them."""
+    """Return distinct output distributions for each value of record i, with multiplicities."""
     slices = []
     for rows in np.moveaxis(table, i, 0):
         distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
@@ -334,6 +366,11 @@ class Search:
         """The value that an upper bound has to reach."""
         return self.lower + _WITHIN * self.gap * min(1.0, self.lower)
 
+    @property
+    def reach(self) -> float:
+        """The accuracy to which bounds are computed, well within the gap."""
+        return 0.1 * self.gap * min(1.0, self.lower)
+
     def deadline(self, share: float) -> float:
         """Return what the meter shows when a fraction of the limit is used."""
         return share * self.meter.limit
@@ -344,7 +381,7 @@ class Search:
         return over or (individual is not self.individuals[0] and self.meter.overdue(_GRACE))
 
     def climb(self, individual: Individual, p: Floats) -> None:
-        """Ascend from p, and keep the law if its information exceeds the best so far."""
+        """Ascend from p, and keep the distribution if its information exceeds the best so far."""
         self.meter.spend(_CLIMB * individual.W.size)
         law = individual.climb(p, self.b)
         value = individual.information(law)[0]
@@ -388,38 +425,53 @@ class Search:
     def race(self, individuals: list[Individual], end: float) -> float:
         """Search in several ways for a while each, and go on with the one that is tightest."""
         begin, best, leader = self.meter.used(), self.most, None
-        for way, shares in self.ways(individuals):
-            start, tree, level = self.meter.used(), None, best
-            for share in shares:
-                until = start + share * (end - begin)
-                tree = way(individuals, until) if tree is None else tree
-                level = self.grown(tree, until)
-                if level >= best:
-                    break
+        for search, share in self.searches(individuals):
+            until = self.meter.used() + share * (end - begin)
+            tree = search(individuals)
+            if tree is None:
+                continue
+            if (level := self.grown(tree, until)) < best:
                 best, leader = level, tree
-                if best <= self.floor:
-                    return best
-        return min(best, self.grown(leader, end))
+            if best <= self.floor:
+                return best
+        return best if leader is None else min(best, self.grown(leader, end))
 
-    def ways(self, individuals: list[Individual]) -> list[tuple[Way, list[float]]]:
-        """Return the searches that suit individuals, with their shares of the time.
-
-        The second share is for a search that is the tightest so far after the first.
-        """
-        found: list[tuple[Way, list[float]]] = []
-        if self.lower > _LEAST_INFORMATION and all(len(each.W) <= _BOXED for each in individuals):
-            found.append((self.by_boxes, [min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))]))
+    def searches(
+        self, individuals: list[Individual]
+    ) -> list[tuple[Callable[[list[Individual]], BestFirst[Any] | None], float]]:
+        """Return the searches that suit individuals, with the shares of the time to try them."""
+        boxed = all(len(each.W) <= _BOXED for each in individuals)
+        suitable: list[tuple[Callable[[list[Individual]], BestFirst[Any] | None], float]] = []
+        if boxed and self.lower > _LEAST_INFORMATION:
+            share = min(_TRIAL_OF_BOXES, _BOXES / max(self.meter.room(), 1.0))
+            suitable.append((self.by_boxes, share))
         if all(map(self.few, individuals)):
-            small = all(each.rest.shape[1] <= _FEW for each in individuals)
-            found.append((self.by_posteriors, [_TRIAL, _LONGER] if small else [_TRIAL]))
-            found.append((self.by_slices, [_TRIAL]))
-        else:
-            found.append((self.by_slices, [_HALF]))
-        return found
+            suitable.append((self.by_posteriors, _TRIAL))
+        suitable.append((self.by_slices, _TRIAL))
+        return suitable
 
-    def grown(self, tree: Tree[Any] | None, end: float) -> float:
-        """Let a tree grow until some time, and return its bound."""
-        return self.most if tree is None else tree.grow(self.meter, end)
+    def grown(self, tree: BestFirst[Any], end: float) -> float:
+        """Go on with a search until some time, and return its bound."""
+        return tree.run(lambda: self.floor, lambda: self.meter.used() >= end)
+
+    def tree(self, parts: list[P], owner: Callable[[P], Individual], often: int) -> BestFirst[P]:
+        """Return a best-first search over parts, with an ascent for every ``often`` of them."""
+
+        def split(part: P) -> list[P]:
+            self.seen += 1
+            if self.seen % often == 0:
+                self.climb(owner(part), part.p)
+            self.meter.spend(part.work)
+            children = part.children(self.floor) if part.bound > self.floor else []
+            if not children:  # rounding hides what the bound misses
+                search.close(part.bound)
+            for child in children:
+                if child.bound <= self.floor:
+                    search.close(child.bound)
+            return [child for child in children if child.bound > self.floor]
+
+        search: BestFirst[P] = BestFirst(parts, split)
+        return search
 
     def few(self, individual: Individual) -> bool:
         """Whether the posteriors of an individual are worth a search."""
@@ -435,7 +487,7 @@ class Search:
         left = self.meter.room()
         return (
             len(individual.slices) == 2
-            and 0 < len(individual.others) <= _ROWS
+            and 0 < len(individual.others) <= _PEELED
             and all(kernel.shape[1] == 2 for kernel in individual.others)
             and left > _PEEL * len(individual.others)
         )
@@ -448,94 +500,42 @@ class Search:
             tops.append(peeled_bound(each.look, each.others, self.b - each.doubt))
         return max(tops)
 
-    def by_boxes(self, individuals: list[Individual], _: float) -> Tree[Box] | None:
+    def by_boxes(self, individuals: list[Individual]) -> BestFirst[Box] | None:
         """Return the search over boxes of priors, None if there is no time."""
         boxes: list[Box] = []
         for individual in individuals:
             if self.too_late(individual):
                 return None
             boxes.append(Boxes(individual, self.b).root(self.floor))
-        return Tree(boxes, lambda box: self.level(box.problem.individual, box.p, _SELDOM))
+        return self.tree(boxes, lambda box: box.problem.individual, _CELLS_PER_ASCENT)
 
-    def by_posteriors(self, individuals: list[Individual], _: float) -> Tree[Cell] | None:
+    def by_posteriors(self, individuals: list[Individual]) -> BestFirst[Cell] | None:
         """Return the search over cells of the posteriors of bits, None if there is no time."""
-        reach = 0.1 * self.gap * min(1.0, self.lower)
         cells: list[Cell] = []
         if self.meter.too_late(sum(map(setup_work, individuals))):
             return None
         for individual in individuals:
             if self.too_late(individual):
                 return None
-            cells.append(Bit(individual, self.b).root(self.floor, reach))
-        return Tree(cells, lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM))
+            cells.append(Bit(individual, self.b).root(self.floor, self.reach))
+        return self.tree(cells, lambda cell: cell.problem.individual, _CELLS_PER_ASCENT)
 
-    def by_slices(self, individuals: list[Individual], end: float) -> Tree[Node] | None:
-        """Return the search over simplices of the laws of slices, None if there is no time.
-
-        The search of roots, which may be all that is needed, can take until ``end``.
-        """
+    def by_slices(self, individuals: list[Individual]) -> BestFirst[Node] | None:
+        """Return the search over simplices of slices, None if there is no time."""
         nodes, owners = [], {}
-        begin = self.meter.used()
         if any(individual.variables > _VARIABLES for individual in individuals):
             return None
-        for k, individual in enumerate(individuals):
+        for individual in individuals:
             if self.too_late(individual):
                 return None
-            node = self.root(individual, begin + (end - begin) * (k + 1) / len(individuals))
-            owners[id(node.problem)] = individual
+            problem = Problem(individual.slices, individual.E, self.b - individual.doubt)
+            node = problem.root(individual.best[1], self.floor, self.reach)
+            self.climb(individual, node.p)
+            owners[id(problem)] = individual
             nodes.append(node)
-        return Tree(nodes, lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN))
+        return self.tree(nodes, lambda node: owners[id(node.problem)], _SIMPLICES_PER_ASCENT)
 
     def by_database(self, individuals: list[Individual]) -> float:
-        """Return an upper bound from what the output tells about the whole database."""
+        """Return an upper bound from what the output reveals about the whole database."""
         end = self.deadline(0.5)
         return max(database_bound(each, self.b, self.meter, end) for each in individuals)
-
-    def level(self, individual: Individual, p: Floats, often: int) -> float:
-        """Return the floor, after an ascent from p now and then."""
-        self.seen += 1
-        if self.seen % often == 0:
-            self.climb(individual, p)
-        return self.floor
-
-    def root(self, individual: Individual, deadline: float) -> Node:
-        """Bound over all laws of an individual, searching single slices where that helps.
-
-        Slices are searched at the output law and the multiplier of the best law first, if every
-        slice by itself seems to tell most there: then nothing is lost. After that they are
-        searched at those of the bound, as long as this narrows it.
-        """
-        problem = Problem(individual.slices, individual.E, self.b - individual.doubt, 0)
-        node = self.whole(individual, problem, individual.best[1])
-        law = individual.best[1]
-        d, t = law @ individual.E, individual.multiplier(law)
-        hopeless = self.meter.too_late(individual.separation_work())
-        apart = not hopeless and individual.separates(law, d, t)
-        while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
-            gap, gain = -node.rank - self.lower, 0.0
-            if not apart:
-                mixed = len(problem.base)
-                d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
-            lines = [part.proved for part in individual.slices]
-            tolerance = (0.1 * self.gap * min(1.0, self.lower)) if apart else 0.02 * gap
-            for part, own in zip(individual.slices, problem.split(node.p), strict=True):
-                if len(part.rows) > 1:
-                    until = self.meter.used() + left / (2 * len(individual.slices))
-                    prove_line(part, own, d, t, tolerance, self.meter, until)
-            better = self.whole(individual, problem, node.p)
-            if better.rank > node.rank:
-                node, gain = better, better.rank - node.rank
-            else:
-                for part, line in zip(individual.slices, lines, strict=True):
-                    part.proved = line
-            if not apart and gain < 0.05 * gap:
-                break
-            apart = False
-        return node
-
-    def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
-        """Bound over all laws, with tangents at p, and ascend from where it is attained."""
-        reach = 0.1 * self.gap * min(1.0, self.lower)
-        node = problem.root(p, problem.ample(), self.floor, reach)
-        self.climb(individual, node.p)
-        return node

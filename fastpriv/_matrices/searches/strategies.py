@@ -15,9 +15,7 @@ mixed actions m[y, w], whose gain is at most the vulnerability V,
 
 from __future__ import annotations
 
-import heapq
 import math
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +23,14 @@ from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.highs import Model, Rows
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import sum_error
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 
-#: Units of work of a linear program for each of its coefficients, and of a whole search.
-_PER_ENTRY, _WORK = 2e4, 2e10
+#: Units of work of a linear program, for each of its coefficients.
+_PER_ENTRY = 2e4
+#: Units of work of a search without a time limit.
+_WORK = 2e10
 #: Most coefficients of the relaxation.
 _LARGEST = 1 << 19
 #: Seconds after which HiGHS gives up on one program.
@@ -41,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 
 class Search(NamedTuple):
-    """Proved bounds on the largest leakage, and a law that attains the lower one."""
+    """Proved bounds on the largest leakage, and a distribution that attains the lower one."""
 
     lower: float
     upper: float
@@ -51,14 +52,14 @@ class Search(NamedTuple):
 class Problem:
     """Maximise a leakage of one channel over priors; gains are at most 1 in absolute value.
 
-    Additive: posterior minus prior vulnerability of a law. Multiplicative: their ratio, for a gain
-    that is not negative and has a largest entry of 1 for every database. It is the posterior
-    vulnerability of weights p >= 0 whose prior vulnerability is at most 1.
+    Additive: posterior minus prior vulnerability of a distribution. Multiplicative: their ratio,
+    for a gain that is not negative and has a largest entry of 1 for every database. It is the
+    posterior vulnerability of weights p >= 0 whose prior vulnerability is at most 1.
     """
 
     def __init__(self, W: Floats, gain: Floats, additive: bool) -> None:
         self.W, self.gain, self.additive = W, gain, additive
-        self.slack = (len(gain) + 2 * sum(W.shape) + 32) * ULP
+        self.slack = sum_error(len(gain) + 2 * sum(W.shape), 32)
         # One strategy: p, and t of at least the gain of every action.
         actions, size = gain.shape
         entries = np.hstack([gain, np.full((actions, 1), -1.0)])
@@ -77,7 +78,7 @@ class Problem:
         return as_law(self._model.solve(_SECONDS).values[: len(c)])
 
     def attained(self, law: Floats) -> float:
-        """Return the leakage of one law. Rounded down."""
+        """Return the leakage of one distribution. Rounded down."""
         after = math.fsum((self.gain @ (law[:, None] * self.W)).max(axis=0))
         before = float((self.gain @ law).max())
         error = self.slack * float(law @ np.abs(self.gain).max(axis=0))
@@ -113,10 +114,13 @@ class Problem:
 
 
 class _Node(NamedTuple):
-    bound: float
-    law: Floats
-    loose: int
-    action: int
+    """Strategies in which some actions are allowed after each output."""
+
+    allowed: Mask
+    bound: float  # on the leakage of these strategies
+    law: Floats  # of the relaxation
+    loose: int  # output whose actions are divided next, -1 if each output has one action
+    action: int  # the best one after that output
 
 
 class Relaxation:
@@ -194,7 +198,9 @@ class Relaxation:
         spare[allowed.sum(axis=1) == 1] = -math.inf
         loose = int(spare.argmax())
         action = int(values[loose].argmax())
-        return _Node(bound, as_law(whole), loose if spare[loose] > -math.inf else -1, action)
+        return _Node(
+            allowed, bound, as_law(whole), loose if spare[loose] > -math.inf else -1, action
+        )
 
 
 def search(problem: Problem, cap: float, gap: float, time_limit: float | None) -> Search:
@@ -210,28 +216,28 @@ def search(problem: Problem, cap: float, gap: float, time_limit: float | None) -
     if entries > _LARGEST:
         return Search(lower, max(lower, min(cap, _plain_bound(problem))), law)
     relaxation = Relaxation(problem)
-    everything = np.ones((outputs, actions), np.bool_)
-    numbers = count()  # so that equal bounds do not compare arrays
-    node = relaxation.solve(everything)
-    heap = [(-min(node.bound, cap), next(numbers), everything, node)]
-    closed = lower
-    while heap:
-        lower, law = max((lower, law), problem.climb(heap[0][3].law), key=lambda pair: pair[0])
-        bound, _, allowed, node = heap[0]
-        if -bound <= max(lower, closed) + gap or meter.used() >= meter.limit:
-            break
-        heapq.heappop(heap)
-        if node.loose < 0:  # one strategy: the program has its value
-            closed = max(closed, -bound)
-            continue
+    root = relaxation.solve(np.ones((outputs, actions), np.bool_))
+    best, proved = max((lower, law), problem.climb(root.law), key=lambda pair: pair[0]), lower
+
+    def split(node: _Node) -> list[_Node]:
+        nonlocal best, proved
+        best = max(best, problem.climb(node.law), key=lambda pair: pair[0])
+        if node.bound <= max(best[0], proved) + gap or node.loose < 0:
+            proved = max(proved, node.bound)  # close enough, or the value of one strategy
+            return []
+        parts = []
         for kept in (True, False):
-            child = allowed.copy()
-            child[node.loose] &= (np.arange(actions) == node.action) == kept
-            made = relaxation.solve(child)
+            allowed = node.allowed.copy()
+            allowed[node.loose] &= (np.arange(actions) == node.action) == kept
+            part = relaxation.solve(allowed)
             meter.spend(_PER_ENTRY * entries)
-            heapq.heappush(heap, (max(-made.bound, bound), next(numbers), child, made))
-    upper = max(lower, closed, -heap[0][0] if heap else lower)
-    return Search(lower, max(lower, min(upper, cap)), law)
+            parts.append(part._replace(bound=min(part.bound, node.bound)))
+        return parts
+
+    tree = BestFirst([root._replace(bound=min(root.bound, cap))], split)
+    rest = tree.run(lambda: max(best[0], proved) + gap, lambda: meter.used() >= meter.limit)
+    lower, law = best
+    return Search(lower, max(lower, min(max(proved, rest), cap)), law)
 
 
 def _plain_bound(problem: Problem) -> float:
@@ -251,7 +257,7 @@ def _total(size: int, additive: bool) -> Floats:
 
 
 def as_law(values: Floats) -> Floats:
-    """Return a solver's weights as a law."""
+    """Return a solver's weights as a distribution."""
     clipped = np.maximum(values, 0.0)
     total = clipped.sum()
     return clipped / total if total > 0.0 else np.full(len(values), 1.0 / len(values))
