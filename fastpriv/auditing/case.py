@@ -265,12 +265,12 @@ class SecretCase(Case):
     @cached_property
     def odds(self) -> Leakages:
         """Leakages of the outputs about S, from both sides."""
-        return matrix_leakages(self.secret.array, self._masses, self.error)
+        return matrix_leakages(self.secret.table(), self._masses, self.error)
 
     def leading_value(self) -> Witness:
         """Return the output that leaks most about S, and the value of S that it points to."""
         y = int(self.odds.above.argmax())
-        s = self.values[self.secret.array[:, y].argmax()]
+        s = self.values[self.secret.table()[:, y].argmax()]
         return Witness(self.channel.output_row(y), np.array([s]))
 
     def information(self) -> float:

@@ -15,7 +15,6 @@ from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv._matrices.searches.selection import Selection, best_selection
 from fastpriv.channels import AbstractChannel, Channel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity
 
@@ -41,7 +40,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     the matrix share one.
     """
     matrix = np.array(channel.nearest_matrix())
-    kinds = row_kinds(channel)
+    kinds = channel.record_kinds
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
 
