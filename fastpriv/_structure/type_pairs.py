@@ -14,6 +14,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.rows import RowKernel, Symmetric
 
 #: Most numbers in a table over pairs of types.
@@ -66,13 +67,6 @@ def laws_error(n: int, matrix: Floats) -> float:
     """Bound the relative error of ``type_laws``: a product for each row, and sums over types."""
     m, outputs = matrix.shape
     return ULP * float(n * (outputs + 1) + m * (n + 1) ** (outputs - 1))
-
-
-def types_array(n: int, m: int) -> Ints:
-    """Return the counts (c_0, ..., c_(m-1)) of all types, one column for each."""
-    counts = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
-    rest = n - counts.sum(axis=0)
-    return np.concatenate([rest[None], counts])[:, rest >= 0]
 
 
 def extreme_sums(n: int, logs: Floats, join: np.ufunc) -> Floats:
@@ -170,7 +164,7 @@ class TypePairs:
     def __init__(self, n: int, kernel: RowKernel) -> None:
         self.n, self.kernel = n, kernel
         self.types, self.outputs = types_array(n, kernel.shape[0]), types_array(n, kernel.shape[1])
-        self.log_sizes, self.log_output_sizes = log_sizes(self.types), log_sizes(self.outputs)
+        self.log_sizes, self.log_output_sizes = map(log_multinomials, (self.types, self.outputs))
 
     @property
     def _grid(self) -> tuple[Ints, ...]:
@@ -280,13 +274,6 @@ class TypePairs:
         base = np.where(top > -math.inf, top, 0.0)
         with np.errstate(divide="ignore"):
             return np.asarray(base + np.log(np.exp(terms - base).sum(axis=0)))
-
-
-def log_sizes(types: Ints) -> Floats:
-    """Log of the number of arrangements of the counts of each type."""
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(types.sum(axis=0) + 1.0) - gammaln(types + 1.0).sum(axis=0))
 
 
 def distances(n: int, m: int, join: np.ufunc) -> Ints:

@@ -21,7 +21,7 @@ from fastpriv._core.defined import runs
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, surprise
-from fastpriv._structure.counts import log_binomials
+from fastpriv._structure.counts import log_binomials, log_multinomials
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.sums import (
     Odds,
@@ -569,9 +569,7 @@ class Histogram(Query):
 
     def class_sizes(self) -> Ints:
         """Return the multinomial coefficients, at most ``MANY``."""
-        from scipy.special import gammaln
-
-        logs = gammaln(self.space.n + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
+        logs = log_multinomials(self.counts, axis=1)
         return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
 
     def law(self, prior: Distribution) -> Floats:
@@ -766,14 +764,12 @@ def _sum_slice_ways(query: Sum, i: int) -> list[Ways]:
 @slice_ways.register
 def _histogram_slice_ways(query: Histogram, i: int) -> list[Ways]:
     """Return the multinomial coefficients of the other rows. Cost O(m) for each answer."""
-    from scipy.special import gammaln
-
     ways = []
     for value in range(query.counts.shape[1]):
         answers = np.flatnonzero(query.counts[:, value])
         rest = query.counts[answers].astype(np.float64)
         rest[:, value] -= 1.0
-        ways.append((answers, gammaln(float(query.space.n)) - gammaln(rest + 1.0).sum(axis=1)))
+        ways.append((answers, log_multinomials(rest, axis=1)))
     return ways
 
 

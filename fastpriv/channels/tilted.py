@@ -36,9 +36,10 @@ from fastpriv._matrices.tilted import (
 from fastpriv._sampling.sequential import States, chain_draws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.leakage import log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow, inner_level
-from fastpriv._structure.type_pairs import TypePairs, log_sizes, pairs_fit, types_array
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
@@ -104,7 +105,7 @@ class TypeTilt:
     def __init__(self, law: Exchangeable, home: Exchangeable, kernel: Symmetric) -> None:
         self.n, self.kernel = law.space.n, kernel
         self.types = types_array(self.n, kernel.m)
-        self.sizes = log_sizes(self.types)
+        self.sizes = log_multinomials(self.types)
         place = tuple(self.types[1:])
         #: Logs of q and of R q, summed over the databases of each type.
         self.log_law, self.log_home = law.log_weights[place], home.log_weights[place]

@@ -21,7 +21,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law
-from fastpriv._structure.counts import log_class_sizes
+from fastpriv._structure.counts import log_binomial, log_class_sizes
 from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv._structure.type_pairs import TypePairs, pairs_fit
@@ -537,9 +537,3 @@ class OutputForm:
         if top == -math.inf:
             return -math.inf
         return top + math.log(math.fsum(np.exp(terms - top)))
-
-
-def log_binomial(n: int, k: int) -> float:
-    """Log of n choose k."""
-    k = min(k, n - k)
-    return math.fsum(np.log(np.arange(n, n - k, -1) / np.arange(1, k + 1)))
