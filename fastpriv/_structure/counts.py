@@ -26,6 +26,17 @@ def compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
+def compositions_array(total: int, parts: int) -> Ints:
+    """Return the same as an array, one row for each; not kept."""
+    counts = np.array([[total]])
+    for _ in range(parts - 1):  # divide the last count into two
+        rest = counts[:, -1]
+        own = np.repeat(np.arange(len(rest)), rest + 1)
+        taken = np.arange(len(own)) - np.repeat(np.cumsum(rest + 1) - rest - 1, rest + 1)
+        counts = np.column_stack([counts[own, :-1], taken, rest[own] - taken])
+    return counts
+
+
 @lru_cache(maxsize=4096)
 def _passed(total: int, parts: int) -> Ints:
     """Number of compositions of r into ``parts`` counts with a first count below c, at [r, c]."""

@@ -40,8 +40,10 @@ from fastpriv.spaces import Space
 
 #: Numbers of databases are counted up to this one.
 MANY = 1 << 31
-#: Most groups that are searched, and most values of one group.
-_GROUPS, _VALUES = 1 << 14, 1 << 12
+#: Most groups of records that are searched.
+_GROUPS = 1 << 14
+#: Most values of one group.
+_VALUES = 1 << 12
 Group = tuple[int, ...]
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36

@@ -233,11 +233,14 @@ class TiltedChannel(AbstractChannel):
         return cls(load(given["law"]), given["epsilon"])
 
     def _set(self, law: Distribution) -> None:
+        #: The distribution q that is tilted.
         self.base = law
         self.space = self.output_space = law.space
+        #: R, record by record.
         self.hamming_kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
 
     def is_own_prior(self, prior: Distribution) -> bool:
+        """Whether a prior is R q, under which the posterior is R itself."""
         return prior == self.prior
 
     def base_and_mixture(self) -> tuple[Floats, Floats]:
@@ -357,6 +360,7 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def alike_groups(self) -> list[Ints]:
+        """Records in groups that play the same part under R q."""
         return self.prior.alike_records()
 
     @cached_property
@@ -366,6 +370,7 @@ class TiltedChannel(AbstractChannel):
 
     @property
     def all_values_occur(self) -> bool:
+        """Whether every value of every record can come out."""
         return all(map(np.all, self.occurring_values))
 
     def stay_probability(self) -> float:

@@ -19,7 +19,7 @@ from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge, described
-from fastpriv.priors.base import Distribution, LineDistribution, StructuredDistribution
+from fastpriv.priors.base import Distribution, LineDistribution
 from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.priors.unmixing import chain_bound, tilde_bound
 from fastpriv.results import Bracket
@@ -27,8 +27,10 @@ from fastpriv.spaces import Space
 
 __all__ = ["HiddenMarkov", "Markov"]
 
-#: Longest vector in which eps_tilde is searched, and that of a part of a longer chain.
-_MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
+#: Longest vector in which eps_tilde is searched: about a hundred transforms take some seconds.
+_MAX_LISTED = 1 << 22
+#: The same for the first and the last records of a longer chain.
+_MAX_PART = 1 << 12
 #: From this chance on a product of two, times 2^500, has all its digits.
 _RARE = 1e-220
 #: Largest joint law of past outputs and one row that information bounds look at.
@@ -313,7 +315,7 @@ def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int
     return terms
 
 
-class HiddenMarkov(StructuredDistribution):
+class HiddenMarkov(Distribution):
     """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
@@ -390,16 +392,8 @@ class HiddenMarkov(StructuredDistribution):
             return Bracket(information.lower + noise, information.upper + noise)
         return information + noise
 
-    def min_entropy(self) -> float:
-        """Return -ln of the largest probability, through the dense form."""
-        return self.as_dense("min_entropy").min_entropy()
-
-    def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is optimal for DP, through the dense form."""
-        return self.as_dense("epsilon_hat").epsilon_hat()
-
-    def log_ratios(self, rows: Ints) -> Floats:
-        return self.as_dense("a level").log_ratios(rows)
+    def log_smallest(self) -> float:
+        return self.as_dense("the least probability").log_smallest()
 
     def marginal_sum(self, rows: Ints) -> Floats:
         total = np.zeros(self.space.sizes[rows[0]])
@@ -425,10 +419,6 @@ class HiddenMarkov(StructuredDistribution):
                 terms = np.log(hidden.matrix)[:, :, None] + kernel.log_relative
             tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
         return _along(self.chain, tables, assignment.reshape(-1), y)
-
-    def through(self, kernels: RowKernels) -> Distribution:
-        """Law after a further row-by-row channel, through the dense form."""
-        return self.as_dense("the output law").through(kernels)
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source

@@ -37,8 +37,10 @@ from fastpriv.priors.exchangeable import without_one
 _MAX_TERMS = 200_000**2
 #: Most terms of a convolution that is done in logarithms.
 _MAX_LOGS = 1 << 32
-#: Most terms of the recursion, and entries of its table.
-_TERMS, _ENTRIES = 1 << 34, 1 << 24
+#: Most terms of the recursion over arrangements: about a minute.
+_TERMS = 1 << 34
+#: Most entries of its table: 128 MB.
+_ENTRIES = 1 << 24
 #: Least logarithm of a chance in the table, so that none underflows.
 _LEAST = -700.0
 #: Most words that a search for reachable sums goes through.

@@ -22,7 +22,8 @@ from fastpriv.spaces import Space
 
 __all__ = ["UnaryChannel"]
 
-OPTIMISED, SYMMETRIC = "optimised", "symmetric"
+OPTIMISED = "optimised"
+SYMMETRIC = "symmetric"
 #: Bits of all reports of one call.
 _DRAWN = 1 << 30
 

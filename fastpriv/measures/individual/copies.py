@@ -22,7 +22,7 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
-from fastpriv._structure.counts import compositions, log_multinomials
+from fastpriv._structure.counts import compositions_array, log_multinomials
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.measures.capacity import capacity, row_capacity
@@ -622,7 +622,7 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     m, epsilon, n, words = kernel.m, kernel.epsilon, *symbols.shape
     parts = []
     for form, copies in Counter(map(tuple, symbols.tolist())).items():
-        counts = np.array(compositions(copies, m))
+        counts = compositions_array(copies, m)
         parts.append((counts[:, list(form)].astype(np.float64), log_multinomials(counts, axis=1)))
     parts.sort(key=lambda part: len(part[1]))
     scores, ways = parts[0]
