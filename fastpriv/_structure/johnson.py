@@ -96,7 +96,7 @@ def listed_outputs(n: int) -> int:
 
 
 def pair_laws(entries: Floats) -> Iterator[Floats]:
-    """Yield the laws of x and x' over kinds of outputs, (2, K), for every kind of pair.
+    """Yield the distributions of x and x' over kinds of outputs, (2, K), for every kind of pair.
 
     ``entries[i, j, t]`` is p(y|x) for i ones in x, j in y and t in both. A pair comes in one order.
     """
@@ -121,7 +121,7 @@ def pair_contraction(entries: Floats) -> Bracket:
     low = high = 0.0
     for laws in pair_laws(entries):
         laws = np.ascontiguousarray(laws[:, laws.any(axis=0)])
-        # H = |sqrt P - sqrt Q|^2 / 2 bounds the contraction by 2 H, whatever the laws sum to.
+        # H = |sqrt P - sqrt Q|^2 / 2 bounds the contraction by 2 H for vectors of any sum.
         roots = np.sqrt(laws)
         bound = float(((roots[0] - roots[1]) ** 2).sum()) * (1.0 + 2.0**-40)
         if bound > low:

@@ -26,7 +26,7 @@ Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
 
 
 class Blocks(NamedTuple):
-    """The blocks of exchangeable rows, and the number of values of the rows of each block."""
+    """The blocks of exchangeable records, and the number of values of the rows of each block."""
 
     rows: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
@@ -45,7 +45,7 @@ class Classes(NamedTuple):
     of the cells, the largest first, so that the numbers of neighbours are close.
     """
 
-    cells: list[tuple[int, int, int]]  # block, value of y, number of rows
+    cells: list[tuple[int, int, int]]  # block, value of y, number of records
     strides: list[int]
     row: Ints  # type of x, per class
     distance: Ints  # d(x, y)
@@ -76,7 +76,7 @@ class Classes(NamedTuple):
         return counts
 
     def pair_counts(self, number: int, m: int) -> Ints:
-        """Return [v, s], the number of rows with v in y and s in x. All rows are in one block."""
+        """Return how many records have v in y and s in x, [v, s]. All are in one block."""
         counts = np.zeros((m, m), dtype=np.int64)
         for (_, v, w), stride in zip(self.cells, self.strides, strict=True):
             made = compositions(w, m)

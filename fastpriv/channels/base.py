@@ -155,7 +155,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @property
     def column_space(self) -> Space:
-        """The output space, or plain numbers of columns where it has other rows."""
+        """The output space, or plain numbers of columns where it has further rows."""
         count = self.output_count
         return self.output_space if count == self.output_space.size else Space.of((count,))
 

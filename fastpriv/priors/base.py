@@ -315,7 +315,7 @@ class Distribution(Defined, ABC, family="prior"):
 
 
 class Dense(Distribution):
-    """Any law, as a vector over all databases in C order.
+    """Any distribution, as a vector over all databases in C order.
 
     Parameters
     ----------
@@ -327,7 +327,8 @@ class Dense(Distribution):
 
     Notes
     -----
-    Levels and output laws cost O(N n) and one or two further vectors; nothing here is N x N.
+    Levels and output distributions cost O(N n) and one or two further vectors; nothing here is N x
+    N.
 
     Examples
     --------
@@ -348,7 +349,7 @@ class Dense(Distribution):
                 f"{len(self._pmf)} entries"
             )
 
-    #: Logarithms of the law, where it was made from one that underflows.
+    #: Logarithms of the distribution, where it was made from one that underflows.
     _rare: Floats | None
 
     @classmethod
@@ -398,7 +399,7 @@ class Dense(Distribution):
         return -math.log(self._pmf.max())
 
     def restricted(self, event: np.ndarray) -> Dense:
-        """Return the law given an event, True for every database in it."""
+        """Return the distribution given an event, True for every database in it."""
         logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
         if logs is not None and logs.max() > -math.inf:
             logs -= np.logaddexp.reduce(logs)
@@ -445,7 +446,7 @@ class Dense(Distribution):
         return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
 
     def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
-        """Return the logarithms with one line per setting of the other rows."""
+        """Return the logarithms with one line per setting of the other records."""
         assert self._rare is not None
         inner, m, _ = axis
         return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
@@ -470,15 +471,15 @@ class Dense(Distribution):
         return total
 
     def through(self, kernels: RowKernels) -> Dense:
-        """Law of the output of a row-by-row channel. Cost O(N n)."""
+        """Distribution of the output of a record-by-record channel. Cost O(N n)."""
         return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        """Return the smallest epsilon for which E_i exists: about a hundred O(N n) transforms."""
         return vector_threshold(self, self.probabilities)
 
     def given(self, values: Mapping[int, int]) -> Dense:
-        """Return the law given the values of some rows: other databases get probability zero."""
+        """Return the distribution given values of some records; others get probability zero."""
         kept = np.ones(self.space.size, dtype=bool)
         for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
             lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
@@ -487,7 +488,7 @@ class Dense(Distribution):
         return self.restricted(kept)
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability of a database. Rounded down."""
+        """Log of the smallest positive probability of a database. Rounded down."""
         if self._rare is not None:
             return lowered(float(self._rare[self._rare > -math.inf].min()), _LOG_UNITS)
         return log_down(float(self._pmf[self._pmf > 0].min()))
@@ -530,10 +531,10 @@ class LineDistribution(Distribution):
 
     @abstractmethod
     def conditional_lines(self, rows: Ints) -> Floats:
-        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal records.
 
         Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
-        other rows; together they cover all ratios that occur.
+        other records; together they cover all ratios that occur.
         """
 
     @property
@@ -640,9 +641,9 @@ def rare_hat(lines: Floats) -> float:
 
 
 def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Distribution:
-    """Return a prior: the given one, or a vector as a law over the databases of ``space``.
+    """Return a prior: the given one, or a vector as a distribution over the databases of ``space``.
 
-    Without a space a vector is the law of a single row. With one, the prior must be on it.
+    Without a space a vector is the distribution of a single row. With one, the prior must be on it.
     """
     if isinstance(prior, Distribution):
         if space is not None and prior.space is not space and prior.space != space:
