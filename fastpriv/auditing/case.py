@@ -138,8 +138,15 @@ class Case:
         return largest_leak(self.search(), 1, GAP, self.time(searches))
 
     @cached_property
+    def strong_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over any two databases x, x'."""
+        return extreme_level(self.channel)
+
+    @cached_property
     def record_levels(self) -> list[float]:
         """Largest leakage about each record."""
+        if self.channel.space.n == 1:  # the record is the database
+            return [self.leakages[0]]
         check.fits(
             self.channel.space.n, "the list of records", "ask row_pml for one record", _RECORDS
         )
