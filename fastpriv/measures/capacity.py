@@ -11,12 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
 from fastpriv._matrices.tilted import perturbed
 from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
@@ -25,7 +32,7 @@ from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
 from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
-from fastpriv.results import Bracket, Brackets
+from fastpriv.results import Adversary, Bracket, Brackets, IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["capacity_prior", "channel_capacity"]
@@ -161,6 +168,22 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     The general algorithm takes the matrix.
     """
     return matrix_capacity(np.array(channel.nearest_matrix()), gap)[0]
+
+
+def is_one_record(channel: AbstractChannel) -> bool:
+    """Whether a channel is a matrix on one record, which is then the whole database."""
+    return isinstance(channel, Channel) and channel.space.n == 1 < channel.space.size
+
+
+def one_record_capacity(
+    channel: AbstractChannel, gap: float, time_limit: float | None
+) -> IndividualCapacity:
+    """Return the capacity of a matrix on one record, with a prior for its lower bound."""
+    clock = Clock(math.inf if time_limit is None else time_limit)
+    matrix = np.array(channel.nearest_matrix())
+    bracket, law = matrix_capacity(matrix, gap, lambda: clock.left() <= 0.0)
+    adversary = Adversary((0,), np.arange(channel.space.size)[:, None], law)
+    return IndividualCapacity(bracket.lower, bracket.upper, adversary)
 
 
 @capacity.register

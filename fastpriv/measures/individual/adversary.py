@@ -11,11 +11,15 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv._matrices.searches.selection import Selection, best_selection
-from fastpriv.channels import AbstractChannel, Channel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
-from fastpriv.measures.capacity import capacity, searched_entries
+from fastpriv.measures.capacity import (
+    capacity,
+    is_one_record,
+    one_record_capacity,
+    searched_entries,
+)
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -88,8 +92,8 @@ def searched(
     the selections.
     """
     clock = Clock(math.inf if time_limit is None else time_limit)
-    if isinstance(channel, Channel) and channel.space.n == 1 < channel.space.size:
-        return _one_record_leak(channel, gap, clock)
+    if is_one_record(channel):
+        return one_record_capacity(channel, gap, time_limit)
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
     slices = [p.slices for p in problems]
@@ -117,14 +121,6 @@ def searched(
         return leak
     bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
     return IndividualCapacity(bracket.lower, bracket.upper, who)
-
-
-def _one_record_leak(channel: Channel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the channel capacity: a single record is the whole database."""
-    matrix = np.array(channel.nearest_matrix())
-    bracket, law = matrix_capacity(matrix, gap, lambda: clock.left() <= 0.0)
-    who = Adversary((0,), np.arange(channel.space.size)[:, None], law)
-    return widened(IndividualCapacity(bracket.lower, bracket.upper, who), channel.matrix_error)
 
 
 def _spread(
