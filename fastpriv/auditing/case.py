@@ -15,7 +15,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.capacity import is_one_record, one_record_capacity, searched_entries
+from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import information, through_entries
@@ -133,9 +133,7 @@ class Case:
     def individual(self) -> IndividualCapacity:
         """Individual capacity."""
         searches = 1 if self._prior is None else 2  # the other one is at the prior's entropy
-        if is_one_record(self.search()):
-            return one_record_capacity(self.channel, GAP, self.time(searches))
-        return largest_leak(self.channel, 1, GAP, self.time(searches))
+        return largest_leak(self.search(), 1, GAP, self.time(searches))
 
     @cached_property
     def strong_level(self) -> float:
