@@ -1,4 +1,4 @@
-"""Named mechanisms of the papers, each a small constructor or a law with its calibration.
+"""Named mechanisms of the papers, each a small constructor or a distribution with its calibration.
 
 Examples
 --------

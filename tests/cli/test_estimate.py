@@ -106,7 +106,7 @@ def test_an_interrupted_release_says_what_was_charged_and_is_resumed(folder, cap
         monkeypatch.chdir(folder)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fastpriv.releasing.running.Run.write", interrupted)
+    monkeypatch.setattr("fastpriv.releasing.release.Run.write", interrupted)
     from fastpriv.cli.main import main
 
     assert main(words) == 130

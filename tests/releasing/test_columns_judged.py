@@ -26,7 +26,7 @@ def test_a_useless_column_is_named_before_anything_is_drawn(mechanism, level):
     assert "'bad'" in note
     assert "'good'" not in note
     assert preview.standard_errors["good"] < 1_000 <= preview.standard_errors["bad"]
-    released = fp.release(TABLE, **given, accept_useless=True)
+    released = fp.release(TABLE, **given, accept="useless")
     assert note in released.report.notes
     found = fp.estimate_frequencies(released, columns=["good"])
     assert math.isfinite(found["good"].estimates.sum())

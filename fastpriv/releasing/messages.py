@@ -1,9 +1,9 @@
-"""How a report is written in a table: a short text without commas or quotes.
+"""How the message of a local mechanism is written in a table: a text without commas or quotes.
 
     subset selection      the codes of its values, "3 17 29"
     unary encoding        a b and the bits, "b0100110"
     local hashing         seed and hash value, "5231:2"
-    other mechanisms      the number of the report, "17"
+    other mechanisms      the number of the message, "17"
 
 A code is the place of a value in the declared domain, from 0.
 """
@@ -23,42 +23,42 @@ from fastpriv.errors import InvalidInput, described
 
 
 @singledispatch
-def spelt(channel: SupportChannel, reports: Codes) -> list[str]:
-    """Write reports as texts."""
-    return list(map(str, reports.tolist()))
+def texts_of(channel: SupportChannel, messages: Codes) -> list[str]:
+    """Write messages as texts."""
+    return list(map(str, messages.tolist()))
 
 
-@spelt.register
-def _subset_spelt(channel: SubsetChannel, reports: Codes) -> list[str]:
-    return [" ".join(map(str, report)) for report in reports.tolist()]
+@texts_of.register
+def _subset_texts(channel: SubsetChannel, messages: Codes) -> list[str]:
+    return [" ".join(map(str, message)) for message in messages.tolist()]
 
 
-@spelt.register
-def _unary_spelt(channel: UnaryChannel, reports: Codes) -> list[str]:
-    text = (reports.astype(np.uint8) + ord("0")).tobytes().decode()
+@texts_of.register
+def _unary_texts(channel: UnaryChannel, messages: Codes) -> list[str]:
+    text = (messages.astype(np.uint8) + ord("0")).tobytes().decode()
     width = channel.k
     return ["b" + text[start : start + width] for start in range(0, len(text), width)]
 
 
-@spelt.register
-def _hashing_spelt(channel: HashingChannel, reports: Codes) -> list[str]:
-    return [f"{seed}:{value}" for seed, value in reports.tolist()]
+@texts_of.register
+def _hashing_texts(channel: HashingChannel, messages: Codes) -> list[str]:
+    return [f"{seed}:{value}" for seed, value in messages.tolist()]
 
 
-def read(channel: SupportChannel, texts: Sequence[Any], name: object) -> Codes:
-    """Read reports back from their texts, or say which one is none."""
+def messages_of(channel: SupportChannel, texts: Sequence[Any], column: object) -> Codes:
+    """Read messages back from the texts of a column, or raise at the first that is none."""
     given = [str(text).strip() for text in texts]
     try:
         return channel._checked_reports(_read(channel, given))
     except (ValueError, OverflowError) as problem:
-        wrong = next((row for row, text in enumerate(given) if not _is_one(channel, text)), 0)
+        wrong = next((k for k, text in enumerate(given) if not _is_message(channel, text)), 0)
         raise InvalidInput(
-            f"column {described(name)} holds a text that is no report of {channel!r} (in record "
+            f"column {described(column)} holds a text that is no report of {channel!r} (in record "
             f"{wrong + 1} of those read); estimate from the table that was released"
         ) from problem
 
 
-def _is_one(channel: SupportChannel, text: str) -> bool:
+def _is_message(channel: SupportChannel, text: str) -> bool:
     try:
         channel._checked_reports(_read(channel, [text]))
     except (ValueError, OverflowError):
