@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import source
 from fastpriv.errors import TooLarge
@@ -271,13 +272,13 @@ class Sampler:
         tops = np.append(first, tail) * _MARGIN
         fewest = np.ones(strips + 1)
         fewest[-1] = edges[-1] <= law.high
-        little, much = 0.0, _SLOTS / tops.sum()
-        for _ in range(60):
-            middle = 0.5 * (little + much)
-            fits = np.maximum(np.ceil(tops * middle), fewest).sum() <= _SLOTS
-            little, much = (middle, much) if fits else (little, middle)
-        lift = math.log(little)
-        counts = np.maximum(np.ceil(tops * little), fewest).astype(np.int64)
+
+        def slots_at(share: float) -> Floats:
+            return np.maximum(np.ceil(tops * share), fewest)
+
+        share, _ = bisect(lambda share: slots_at(share).sum() <= _SLOTS, 0.0, _SLOTS / tops.sum())
+        lift = math.log(share)
+        counts = slots_at(share).astype(np.int64)
         counts[np.argmax(counts)] += _SLOTS - counts.sum()
         scale = math.exp(lift) / np.maximum(counts, 1)
         scale[-1] *= 2.0 ** (reach - width + 1)

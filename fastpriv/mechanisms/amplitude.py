@@ -24,15 +24,16 @@ odds on the two ends are best.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.results import Bracket
@@ -353,6 +354,13 @@ def best_points(a: float, m: float, known: Bracket, gap: float) -> Bracket:
     return Bracket(search.lower, max(search.lower, min(known.upper, search.run(known.upper))))
 
 
+class _Node(NamedTuple):
+    """An upper bound on the capacity of points in some intervals."""
+
+    bound: float
+    intervals: Intervals
+
+
 class _Search:
     """Search for points better than the best ones so far, which carry ``lower`` nats."""
 
@@ -360,6 +368,8 @@ class _Search:
         self.a, self.m, self.lower, self.gap = a, m, lower, gap
         reach = math.ceil((a + WINDOW) / _STEP)
         self._outputs = np.arange(-reach, reach + 1) * _STEP
+        #: Largest bound of the nodes that were closed.
+        self.settled = 0.0
 
     @property
     def target(self) -> float:
@@ -368,23 +378,24 @@ class _Search:
 
     def run(self, upper: float) -> float:
         """Return an upper bound on all points."""
-        root: Intervals = ((-self.a, self.a),) * (self.m - 2)
-        number = itertools.count()
-        heap = [(-upper, next(number), root)]
-        settled = 0.0
-        for _ in range(_NODES):
-            if not heap or -heap[0][0] <= self.target:
-                break
-            above, _, node = heapq.heappop(heap)
-            for part in _halves(node):
-                bound = min(-above, self.bound(part))
-                if bound > self.target and max(high - low for low, high in part) < _NARROW:
-                    self.try_points(np.array([0.5 * (low + high) for low, high in part]))
-                if bound > self.target:
-                    heapq.heappush(heap, (-bound, next(number), part))
-                else:
-                    settled = max(settled, bound)
-        return max(settled, -heap[0][0] if heap else 0.0)
+        root = _Node(upper, ((-self.a, self.a),) * (self.m - 2))
+        search = BestFirst([root], self.split)
+        spent = itertools.count()
+        left = search.run(lambda: self.target, lambda: next(spent) >= _NODES)
+        return max(self.settled, left)
+
+    def split(self, node: _Node) -> list[_Node]:
+        """Return the halves of a node that may hold better points; try the middles of narrow ones."""
+        kept = []
+        for part in _halves(node.intervals):
+            bound = min(node.bound, self.bound(part))
+            if bound > self.target and max(high - low for low, high in part) < _NARROW:
+                self.try_points(np.array([0.5 * (low + high) for low, high in part]))
+            if bound > self.target:
+                kept.append(_Node(bound, part))
+            else:
+                self.settled = max(self.settled, bound)
+        return kept
 
     def bound(self, node: Intervals) -> float:
         """Return an upper bound on all points in the intervals."""

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.errors import Infeasible, InvalidInput
 from fastpriv.mechanisms.amplitude import amplitude_capacity, best_points, shannon_bound
@@ -52,8 +53,9 @@ _LARGEST_EXPONENT = 700.0
 _LARGEST = 1e300
 #: Largest log of a deviation whose square is a double.
 _LOG_DEVIATION = 350.0
-#: Newton's steps in the logarithm of the water level, and the relative step that ends them.
+#: Most steps of Newton's method in the logarithm of the water level.
 _NEWTON_STEPS = 100
+#: Step in a logarithm, relative to it or to 1, that ends an iteration.
 _STILL = 1e-15
 
 
@@ -653,7 +655,9 @@ def _smallest_variance(epsilon: float, delta: float) -> float:
         high += 1.0
         if high > _LOG_DEVIATION:  # no double as variance has a delta this small
             return math.inf
-    while high - low > 1e-15 * max(1.0, abs(high)):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _delta(math.exp(middle), epsilon) > delta else (low, middle)
-    return math.exp(2.0 * high)
+
+    def too_little(log_deviation: float) -> bool:
+        return _delta(math.exp(log_deviation), epsilon) > delta
+
+    _, enough = bisect(too_little, low, high, relative=_STILL, absolute=_STILL)
+    return math.exp(2.0 * enough)

@@ -18,7 +18,7 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.individual.search import widened
@@ -297,7 +297,7 @@ def _listed(
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.rows))
-    channel = QueryChannel._trusted(listed, table.rows)
+    channel = QueryChannel.of(listed, table.rows)
     found = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
     found = widened(found, table.rounding)
     low, high = found.lower - table.error, min(found.upper + table.error, most)
@@ -356,7 +356,7 @@ class Query:
 
     def lines(self, i: int) -> Ints:
         """Return the databases by the other rows and the value of row i, of shape (N/m, m)."""
-        m, inner = self.space.sizes[i], int(self.space._strides[i])
+        m, inner = self.space.sizes[i], int(self.space.strides[i])
         numbers = np.arange(self.space.size).reshape(-1, m, inner)
         return np.asarray(np.swapaxes(numbers, 1, 2).reshape(-1, m))
 

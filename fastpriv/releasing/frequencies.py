@@ -365,11 +365,11 @@ def _of_messages(
     declared = domains.read(channel.k if domain is None else domain)
     if declared.sizes != (channel.k,):
         raise InvalidInput(f"the domain must be one column of {channel.k} values")
-    given = channel._checked_reports(messages)
+    given = channel.checked_reports(messages)
     n = len(given)
     if not n:
         raise InvalidInput("there are no reports, so there is nothing to estimate")
-    part = interval.around(n, declared.values[0], *channel._moments(channel._tally(given), n))
+    part = interval.around(n, declared.values[0], *channel.moments(channel.tally(given), n))
     _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
 
@@ -521,7 +521,7 @@ class _Tallies:
     def _tally(self, j: int, integers: Any) -> Any:
         column = self._columns[j]
         if isinstance(column, SupportChannel):
-            return column._tally(integers)
+            return column.tally(integers)
         return np.bincount(integers, minlength=self._domain.sizes[j])
 
     def _integers(self, j: int, part: Sequence[Any]) -> Any:
@@ -548,13 +548,13 @@ class _Tallies:
 def _column_moments(column: AbstractChannel, tally: Floats, n: int) -> tuple[Floats, Floats]:
     """Estimate the counts of a column from its tally, and the variances."""
     if isinstance(column, SupportChannel):
-        return column._moments(tally, n)
+        return column.moments(tally, n)
     return moments(tally, [axis_of(_response(column))])
 
 
 def _response(column: AbstractChannel) -> RowKernel:
     assert isinstance(column, HammingChannel)
-    return column._kernels[0]
+    return column.kernels[0]
 
 
 def _codes(values: Sequence[Any], name: Hashable, domain: Domain) -> NDArray[np.int64]:

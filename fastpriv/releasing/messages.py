@@ -49,7 +49,7 @@ def messages_of(channel: SupportChannel, texts: Sequence[Any], column: object) -
     """Read messages back from the texts of a column, or raise at the first that is none."""
     given = [str(text).strip() for text in texts]
     try:
-        return channel._checked_reports(_read(channel, given))
+        return channel.checked_reports(_read(channel, given))
     except (ValueError, OverflowError) as problem:
         wrong = next((k for k, text in enumerate(given) if not _is_message(channel, text)), 0)
         raise InvalidInput(
@@ -60,7 +60,7 @@ def messages_of(channel: SupportChannel, texts: Sequence[Any], column: object) -
 
 def _is_message(channel: SupportChannel, text: str) -> bool:
     try:
-        channel._checked_reports(_read(channel, [text]))
+        channel.checked_reports(_read(channel, [text]))
     except (ValueError, OverflowError):
         return False
     return True

@@ -43,7 +43,7 @@ from fastpriv.measures.draws import raised
 from fastpriv.measures.leakage import leakage_capacity
 from fastpriv.measures.realised import realised
 from fastpriv.priors import Dense, Distribution, Uniform
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.releasing.domain import COLUMNS, RECORD, TABLE, Digits, Domain
 from fastpriv.releasing.estimator import expected_errors
 from fastpriv.releasing.messages import texts_of
@@ -220,7 +220,7 @@ def _change_probability(column: AbstractChannel) -> float:
     if isinstance(column, SupportChannel):
         return 1.0
     assert isinstance(column, HammingChannel)
-    (kernel,) = column._symmetric()
+    (kernel,) = column.symmetric()
     return (kernel.m - 1) * kernel.off
 
 
@@ -234,7 +234,7 @@ def responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel
     kinds = sorted(set(zip(sizes, epsilons, strict=True)))
     which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
     kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
-    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
+    return ProductChannel.of(RowKernels(kernels, np.array(which, dtype=np.int64)))
 
 
 def _response(domain: Domain, epsilon: float, per_column: bool) -> Plan:

@@ -476,7 +476,7 @@ def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
     """Identifiability of a whole record: exact for one row, else the DP level plus the prior's."""
     if channel.space.n == 1:
         return posterior_level(channel, prior)
-    spread = -lowered(prior.min_entropy(), _ENTROPY_ULPS) - prior._log_least()
+    spread = -lowered(prior.min_entropy(), _ENTROPY_ULPS) - prior.log_smallest()
     return round_up(extreme_level(channel) + max(spread, 0.0))
 
 

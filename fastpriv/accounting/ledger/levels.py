@@ -25,7 +25,7 @@ from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:
@@ -145,4 +145,4 @@ def _fingerprint(prior: Distribution) -> str:
     """
     if prior.space.size <= _COMPARED:
         prior = Dense(prior.pmf(), prior.space)
-    return prior._identity.hex()[:32]
+    return prior.identity.hex()[:32]
