@@ -76,6 +76,8 @@ _PIECES = 4
 _NARROW = 0.5
 #: Relative rounding of middles and half-widths of intervals, generously.
 _PLACE_ROUNDING = 1e-9
+#: Above 1 by far more than the relative error of erfc.
+_ERFC_UP = 1.0 + 1e-12
 #: a^2 and a stay within doubles up to here.
 _LARGE = 1e150
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -118,12 +120,12 @@ def _closed(a: float, m: float) -> Bracket:
     top = int(min(m, max(2.0, a)))
     for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
         points = max(2, int(top * share))
-        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * (1.0 + 1e-12)
+        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * _ERFC_UP
         if 0.0 < error < 0.5:  # Fano's bound grows with the error up to there
             unsure = -error * math.log(error) - (1.0 - error) * math.log1p(-error)
             lower = max(lower, math.log(points) - unsure - error * math.log(points - 1.0))
         elif error == 0.0:
-            lower = max(lower, lowered(math.log(points), 8.0))
+            lower = max(lower, lowered(math.log(points), 16.0))
     slack = 64.0 * ULP * (1.0 + math.log(top))
     return Bracket(max(0.0, lower - slack), raised(upper, 8.0))
 
@@ -385,7 +387,7 @@ class _Search:
         return max(self.settled, left)
 
     def split(self, node: _Node) -> list[_Node]:
-        """Return the halves of a node that may hold better points; try the middles of narrow ones."""
+        """Return the halves of a node that may hold better points; try middles of narrow ones."""
         kept = []
         for part in _halves(node.intervals):
             bound = min(node.bound, self.bound(part))
@@ -405,10 +407,10 @@ class _Search:
         cuts = [np.linspace(low, high, 2 * _PIECES + 1) for low, high in node]
         x = np.concatenate([[-self.a, self.a], *(cut[1::2] for cut in cuts)])
         half = np.concatenate([[0.0, 0.0], *(np.diff(cut)[::2] for cut in cuts)])
-        half = half * (1.0 + _PLACE_ROUNDING) + 8.0 * ULP * self.a
+        half = half * (1.0 + _PLACE_ROUNDING) + 16.0 * ULP * self.a
         value, slope, error = mixture.divergences(x)
         bounds = value + np.abs(slope) * half + 0.5 * half * half + error * (1.0 + half)
-        return raised(float(bounds.max()), 8.0)
+        return raised(float(bounds.max()), 16.0)
 
     def try_points(self, inner: Floats) -> None:
         """Keep points if they carry more than the best ones so far."""

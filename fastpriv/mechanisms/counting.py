@@ -372,14 +372,8 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
 
     Parameters
     ----------
-    n : int
-        Number of rows.
-    t : int
-        The threshold, at least 0.
-    p : float
-        Probability that a row holds a one.
-    answer : bool
-        Which answer was given: yes (more than t) by default.
+    n, t, p, answer
+        As for :func:`threshold_query_leakage`.
 
     Returns
     -------

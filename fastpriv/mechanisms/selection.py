@@ -89,12 +89,8 @@ def report_noisy_max(
 
     Parameters
     ----------
-    utilities : array
-        ``utilities[x, r]`` of candidate r for database x, or of one database.
-    epsilon : float
-        Level, at least 0.
-    sensitivity : float
-        Most by which one person changes a utility, above 0.
+    utilities, epsilon, sensitivity
+        As for :func:`permute_and_flip`.
     noise : {"exponential", "gumbel", "laplace"}
         Distribution of the noise.
 

@@ -318,7 +318,7 @@ def estimate_frequencies(
         acting = ColumnsChannel([acting])
     if isinstance(acting, ColumnsChannel):
         if method != "unbiased":
-            raise InvalidInput("reports of local mechanisms have unbiased estimates only")
+            raise InvalidInput("messages of local mechanisms have unbiased estimates only")
         return _of_columns(source, acting, declared, columns, interval, report)
     plan = plan_of(as_channel(mechanism), declared, source.rows)
     estimator = Estimator(plan.channel, plan.unit, declared)
@@ -368,7 +368,7 @@ def _of_messages(
     given = channel.checked_reports(messages)
     n = len(given)
     if not n:
-        raise InvalidInput("there are no reports, so there is nothing to estimate")
+        raise InvalidInput("there are no messages, so there is nothing to estimate")
     part = interval.around(n, declared.values[0], *channel.moments(channel.tally(given), n))
     _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
@@ -391,8 +391,8 @@ def _of_columns(
     reported = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
     if columns is not None and len(places) > 1 and reported:
         raise InvalidInput(
-            f"columns must have values, not reports, for a cross-tabulation; column "
-            f"{described(domain.columns[reported[0]])} holds reports of a local mechanism. "
+            f"columns must have values, not messages, for a cross-tabulation; column "
+            f"{described(domain.columns[reported[0]])} holds messages of a local mechanism. "
             "Estimate one column at a time, or release without mechanism="
         )
     size = math.prod(domain.sizes[j] for j in places)

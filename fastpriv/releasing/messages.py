@@ -11,7 +11,6 @@ A code is the place of a value in the declared domain, from 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -22,70 +21,50 @@ from fastpriv.channels.local import HashingChannel, SubsetChannel, SupportChanne
 from fastpriv.errors import InvalidInput, described
 
 
-@singledispatch
 def texts_of(channel: SupportChannel, messages: Codes) -> list[str]:
     """Write messages as texts."""
+    if isinstance(channel, UnaryChannel):
+        text, width = (messages.astype(np.uint8) + ord("0")).tobytes().decode(), channel.k
+        return ["b" + text[start : start + width] for start in range(0, len(text), width)]
+    if isinstance(channel, SubsetChannel):
+        return [" ".join(map(str, message)) for message in messages.tolist()]
+    if isinstance(channel, HashingChannel):
+        return [f"{seed}:{value}" for seed, value in messages.tolist()]
     return list(map(str, messages.tolist()))
-
-
-@texts_of.register
-def _subset_texts(channel: SubsetChannel, messages: Codes) -> list[str]:
-    return [" ".join(map(str, message)) for message in messages.tolist()]
-
-
-@texts_of.register
-def _unary_texts(channel: UnaryChannel, messages: Codes) -> list[str]:
-    text = (messages.astype(np.uint8) + ord("0")).tobytes().decode()
-    width = channel.k
-    return ["b" + text[start : start + width] for start in range(0, len(text), width)]
-
-
-@texts_of.register
-def _hashing_texts(channel: HashingChannel, messages: Codes) -> list[str]:
-    return [f"{seed}:{value}" for seed, value in messages.tolist()]
 
 
 def messages_of(channel: SupportChannel, texts: Sequence[Any], column: object) -> Codes:
     """Read messages back from the texts of a column, or raise at the first that is none."""
     given = [str(text).strip() for text in texts]
     try:
-        return channel.checked_reports(_read(channel, given))
+        return channel.checked_reports(_parsed(channel, given))
     except (ValueError, OverflowError) as problem:
         wrong = next((k for k, text in enumerate(given) if not _is_message(channel, text)), 0)
         raise InvalidInput(
-            f"column {described(column)} holds a text that is no report of {channel!r} (in record "
+            f"column {described(column)} holds a text that is no message of {channel!r} (in record "
             f"{wrong + 1} of those read); estimate from the table that was released"
         ) from problem
 
 
 def _is_message(channel: SupportChannel, text: str) -> bool:
     try:
-        channel.checked_reports(_read(channel, [text]))
+        channel.checked_reports(_parsed(channel, [text]))
     except (ValueError, OverflowError):
         return False
     return True
 
 
-@singledispatch
-def _read(channel: SupportChannel, texts: list[str]) -> NDArray[Any]:
+def _parsed(channel: SupportChannel, texts: list[str]) -> NDArray[Any]:
+    """Return the integers of texts, or raise a ValueError."""
+    if isinstance(channel, UnaryChannel):
+        if any(len(text) != channel.k + 1 or text[0] != "b" for text in texts):
+            raise ValueError("other bits")
+        joined = "".join(text[1:] for text in texts).encode("ascii")
+        return np.frombuffer(joined, np.uint8).reshape(len(texts), channel.k) - np.uint8(ord("0"))
+    if isinstance(channel, SubsetChannel):
+        sets = [[int(word) for word in text.split()] for text in texts]
+        return np.array(sets, dtype=np.int64).reshape(len(texts), channel.size)
+    if isinstance(channel, HashingChannel):
+        pairs = [[int(word) for word in text.split(":")] for text in texts]
+        return np.array(pairs, dtype=np.int64).reshape(len(texts), 2)
     return np.array([int(text) for text in texts], dtype=np.int64)
-
-
-@_read.register
-def _subset_read(channel: SubsetChannel, texts: list[str]) -> NDArray[Any]:
-    sets = [[int(word) for word in text.split()] for text in texts]
-    return np.array(sets, dtype=np.int64).reshape(len(texts), channel.size)
-
-
-@_read.register
-def _unary_read(channel: UnaryChannel, texts: list[str]) -> NDArray[Any]:
-    if any(len(text) != channel.k + 1 or text[0] != "b" for text in texts):
-        raise ValueError("other bits")
-    joined = "".join(text[1:] for text in texts).encode("ascii")
-    return np.frombuffer(joined, np.uint8).reshape(len(texts), channel.k) - np.uint8(ord("0"))
-
-
-@_read.register
-def _hashing_read(channel: HashingChannel, texts: list[str]) -> NDArray[Any]:
-    pairs = [[int(word) for word in text.split(":")] for text in texts]
-    return np.array(pairs, dtype=np.int64).reshape(len(texts), 2)

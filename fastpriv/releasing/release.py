@@ -406,7 +406,7 @@ def _partitions(
     """Check all partitions, charge the ledger once, and return a frame that draws when computed."""
     if isinstance(plan, LocalPlan):
         raise InvalidInput(
-            "reports of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
+            "messages of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
             "folder of Parquet files"
         )
     if plan.unit == TABLE:

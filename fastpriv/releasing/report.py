@@ -373,9 +373,9 @@ def measured(
     """Return the report of a plan on n records, for the probabilities that are drawn."""
     channel, slack = realised(plan.channel)
     distribution, name = plan.prior(prior)
-    always, under = _Levels(n, slack), _Levels(n, slack)
-    (_table_levels if plan.unit == TABLE else _record_levels)(channel, distribution, always, under)
-    times = 1 if plan.unit == TABLE else n
+    records = None if plan.unit == TABLE else n
+    always, under = _Levels(records, slack), _Levels(records, slack)
+    _measure(channel, distribution, plan.unit, always, under)
     changed = plan.expected_changes(channel, distribution)
     return ReleaseReport(
         n=n,
@@ -384,7 +384,7 @@ def measured(
         levels=always.levels,
         levels_under_prior=under.levels,
         prior=name,
-        distortion=times * changed,
+        distortion=changed * (records or 1),
         counted=plan.counted,
         secure=secure,
         domain_source=plan.domain.source,
@@ -440,23 +440,23 @@ def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> lis
     return notes
 
 
-def _record_levels(
-    channel: AbstractChannel, prior: Distribution, always: _Levels, under: _Levels
+def _measure(
+    channel: AbstractChannel, prior: Distribution, unit: str, always: _Levels, under: _Levels
 ) -> None:
-    """Measure records that go through the channel independently, each drawn from the prior.
+    """Measure the whole table, or a record whose levels add over independent records.
 
-    Differential privacy compares any two values of a record. A level that adds over independent
-    records is n times the level of one record.
+    If records are randomised one by one, differential privacy compares any two values of a record.
     """
-    if channel.space.n > 1:
+    table = unit == TABLE
+    if channel.space.n > 1 and not table:
         always.add("column-dp", lambda: neighbour_level(channel))
-    always.add("dp", lambda: extreme_level(channel))
-    always.add_scaled("maximal-leakage", lambda: maxima_level(channel))
-    always.add_scaled("strong-dp", lambda: extreme_level(channel))
-    always.add_scaled("channel-capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: _identifiability(channel, prior))
-    under.add_scaled("mutual-information", lambda: _information(channel, prior), raised_information)
-    under.add_scaled("pml", lambda: leakage_levels(channel, prior)[0])
+    always.add("dp", lambda: neighbour_level(channel) if table else extreme_level(channel))
+    always.add_total("maximal-leakage", lambda: maxima_level(channel))
+    always.add_total("strong-dp", lambda: extreme_level(channel))
+    always.add_total("channel-capacity", lambda: _capacity(channel), raised_information)
+    under.add("identifiability", lambda: _identifiability(channel, prior, table))
+    under.add_total("mutual-information", lambda: _information(channel, prior), raised_information)
+    under.add_total("pml", lambda: leakage_levels(channel, prior)[0])
 
 
 def _capacity(channel: AbstractChannel) -> float:
@@ -472,35 +472,23 @@ def _information(channel: AbstractChannel, prior: Distribution) -> Value:
     return value if isinstance(value, Bracket) else value * (1.0 + INFORMATION_ERROR)
 
 
-def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
-    """Identifiability of a whole record: exact for one row, else the DP level plus the prior's."""
-    if channel.space.n == 1:
+def _identifiability(channel: AbstractChannel, prior: Distribution, table: bool) -> float:
+    """Identifiability of a table or a record; of several columns the DP level plus the prior's."""
+    if table or channel.space.n == 1:
         return posterior_level(channel, prior)
     spread = -lowered(prior.min_entropy(), _ENTROPY_ULPS) - prior.log_smallest()
     return round_up(extreme_level(channel) + max(spread, 0.0))
-
-
-def _table_levels(
-    channel: AbstractChannel, prior: Distribution, always: _Levels, under: _Levels
-) -> None:
-    """Measure a channel that takes the whole table at once."""
-    always.add("dp", lambda: neighbour_level(channel))
-    always.add("maximal-leakage", lambda: maxima_level(channel))
-    always.add("strong-dp", lambda: extreme_level(channel))
-    always.add("channel-capacity", lambda: _capacity(channel), raised_information)
-    under.add("identifiability", lambda: posterior_level(channel, prior))
-    under.add("mutual-information", lambda: _information(channel, prior), raised_information)
-    under.add("pml", lambda: leakage_levels(channel, prior)[0])
 
 
 class _Levels:
     """Levels that were measured, and the titles of those that would take too long.
 
     Each is raised by ``slack``, by which the drawn probabilities may exceed the channel's ratios.
+    ``records`` is None for a channel on the whole table.
     """
 
-    def __init__(self, n: int, slack: float) -> None:
-        self._n, self._slack = n, slack
+    def __init__(self, records: int | None, slack: float) -> None:
+        self._records, self._slack = records, slack
         self.levels: dict[str, Value] = {}
         self.left_out: list[str] = []
 
@@ -517,18 +505,18 @@ class _Levels:
         else:
             self.levels[slug] = raise_by(value, self._slack)
 
-    def add_scaled(self, slug: str, level: Callable[[], Value], raise_by: _Raise = raised) -> None:
-        """Measure a level of one record; the level of the table is n times as large."""
+    def add_total(self, slug: str, level: Callable[[], Value], raise_by: _Raise = raised) -> None:
+        """Measure a level of the whole release that adds over independent records."""
+        if self._records is None:
+            return self.add(slug, level, raise_by)
         one = f"record-{slug}"
         self.add(one, level, raise_by)
-        if one not in self.levels:
-            return
-        value = self.levels[one]
+        value = self.levels.get(one)
         if isinstance(value, Bracket):
-            lower = lowered(self._n * value.lower, 4.0)
-            self.levels[slug] = Bracket(lower, product_up(self._n, value.upper))
-        else:
-            self.levels[slug] = product_up(self._n, value)
+            lower = lowered(self._records * value.lower, 4.0)
+            self.levels[slug] = Bracket(lower, product_up(self._records, value.upper))
+        elif value is not None:
+            self.levels[slug] = product_up(self._records, value)
 
 
 # JSON.

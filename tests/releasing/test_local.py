@@ -1,4 +1,4 @@
-"""Releases whose values become reports of local mechanisms."""
+"""Releases whose values become messages of local mechanisms."""
 
 from __future__ import annotations
 
@@ -198,14 +198,14 @@ def test_estimates_that_are_refused(people):
     )
     with pytest.raises(fp.InvalidInput, match="unbiased estimates only"):
         fp.estimate_frequencies(released, method="bayesian")
-    with pytest.raises(fp.InvalidInput, match="no report of HashingChannel"):
+    with pytest.raises(fp.InvalidInput, match="no message of HashingChannel"):
         fp.estimate_frequencies(people[["city"]], released.report)
     document = json.loads(released.report.to_json())
     document["mechanisms"][0]["k"] = 13
     with pytest.raises(fp.InvalidInput, match="is no report"):
         fp.ReleaseReport.from_json(json.dumps(document))
     channel = fp.HashingChannel(12, 1.0)
-    with pytest.raises(fp.InvalidInput, match="no reports"):
+    with pytest.raises(fp.InvalidInput, match="no messages"):
         fp.estimate_frequencies(np.zeros((0, 2), np.int64), channel)
     with pytest.raises(fp.InvalidInput, match="one column of 12"):
         fp.estimate_frequencies(np.zeros((1, 2), np.int64), channel, domain=13)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
@@ -368,14 +369,11 @@ class Ledger:
                 return False
             return True
 
-        low, high = 0, 1
+        high = 1
         while high <= MOST_COUNT and fits(high):
-            low, high = high, 4 * high
-        high = min(high, MOST_COUNT + 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+            high *= 4
+        counts, known = range(min(high, MOST_COUNT + 1)), high // 4
+        return bisect_left(counts, True, lo=known + 1, key=lambda count: not fits(count)) - 1
 
     def _offer(
         self,

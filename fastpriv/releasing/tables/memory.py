@@ -83,7 +83,7 @@ class InMemory(ABC):
 
     def cells(self, columns: Sequence[Hashable]) -> Cells:
         raise InvalidInput(
-            f"reports are not read from a {type(self).__name__}; give a frame in memory, records "
+            f"messages are not read from a {type(self).__name__}; give a frame in memory, records "
             "or a file"
         )
 
