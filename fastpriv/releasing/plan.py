@@ -40,7 +40,7 @@ from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, did_y
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import raised
-from fastpriv.measures.leakage import leakage_capacity
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.realised import realised
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.priors.base import as_prior
@@ -405,7 +405,7 @@ def _within(
     for units in range(_LOWERED_ULPS):
         plan = make([epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons])
         drawn, slack = realised(plan.channel)
-        if raised(leakage_capacity(drawn), slack) <= total:
+        if raised(extreme_level(drawn), slack) <= total:
             return plan, True
     return plan, False
 

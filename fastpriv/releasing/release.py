@@ -42,7 +42,7 @@ from fastpriv._text.numbers import up
 from fastpriv.accounting.ledger.ledger import Ledger, Receipt
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, described
 from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.dp import dp_level
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import FROM_DATA, TABLE, Digest, Domain
 from fastpriv.releasing.plan import LocalPlan, Plan, choose
@@ -364,7 +364,7 @@ def _accepted(accept: str | Collection[str]) -> set[str]:
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
     """Raise if the counts of some column cannot be estimated better than by a guess."""
     fixed = isinstance(plan, LocalPlan) or max(plan.domain.sizes) == 1
-    if not fixed and dp_level(plan.channel) == 0.0:
+    if not fixed and extreme_level(plan.channel) == 0.0:
         raise Infeasible(
             "at level 0 the released values do not depend on the table, so that nothing can be "
             "learnt from them; raise epsilon, or insist with accept='useless' (--accept-useless)"
