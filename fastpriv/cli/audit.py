@@ -109,12 +109,19 @@ def run(given: argparse.Namespace) -> str:
 
 
 def _example(given: argparse.Namespace) -> str:
-    from fastpriv.auditing.example import example
+    from fastpriv.channels import HammingChannel, PosteriorChannel
+    from fastpriv.priors import Product
 
     for name in ("prior", "sizes", "joint", "html"):
         if getattr(given, name) is not None:
             raise InvalidInput(f"--{name} needs a mechanism; fastpriv audit --list names some")
-    prior, channels = example(2.0 if given.epsilon is None else given.epsilon)
+    # A small prior and its two optimal mechanisms, which exist from ln 3 on.
+    epsilon = 2.0 if given.epsilon is None else given.epsilon
+    prior = Product([[0.5, 0.3, 0.2], [0.6, 0.2, 0.2], [0.4, 0.35, 0.25]])
+    channels = {
+        "E_d": HammingChannel(prior.space.n, prior.space.sizes, epsilon),
+        "E_i": PosteriorChannel(prior, epsilon),
+    }
     facts = {slug: NOTIONS[slug].level(None, prior) for slug in _FACTS}
     levels = {
         name: {slug: NOTIONS[slug].level(channel, prior) for slug in _LEVELS}

@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import (
+from fastpriv._matrices.ratios import (
     Pairs,
     all_pairs,
     apart,

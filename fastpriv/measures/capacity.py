@@ -13,9 +13,8 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
-from fastpriv._matrices.excess import perturbed
-from fastpriv._matrices.rewarded import rewarded_law
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
+from fastpriv._matrices.tilted import perturbed
 from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel

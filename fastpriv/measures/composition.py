@@ -13,8 +13,7 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
 from fastpriv._core.rounding import ULP, raised, round_up, sum_down, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards, matrix_level, raised_beside
-from fastpriv._matrices.pairs import joint_laws
+from fastpriv._matrices.ratios import inwards, joint_laws, matrix_level, raised_beside
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Listed

@@ -18,7 +18,7 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
-from fastpriv._matrices.excess import perturbed
+from fastpriv._matrices.tilted import perturbed
 from fastpriv._structure.johnson import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow

@@ -23,7 +23,7 @@ from fastpriv._matrices.correlation import (
     shrinking_correlation,
     sparse_correlation,
 )
-from fastpriv._matrices.excess import SMALL
+from fastpriv._matrices.tilted import SMALL
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED
+from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,

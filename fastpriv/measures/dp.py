@@ -12,7 +12,7 @@ from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._structure.rows import RowKernel
 from fastpriv.channels import (
     AbstractChannel,

@@ -14,7 +14,7 @@ from fastpriv._core.logs import log_total
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.gains import best_set
-from fastpriv._matrices.strategies import Problem, search
+from fastpriv._matrices.searches.strategies import Problem, search
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels

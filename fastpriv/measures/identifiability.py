@@ -14,7 +14,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._structure.rows import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels as compiled
 from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import told_information
+from fastpriv._matrices.tilted import FORMED, excess_information
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,

@@ -13,7 +13,7 @@ from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, product_up, raised, round_up, sum_up
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._structure.leakage import row_slack, tropical
 from fastpriv.channels import (
     AbstractChannel,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.rounding import ULP, ratio_log_up, round_up, sum_up
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (

@@ -15,7 +15,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._structure.leakage import tropical
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import (

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.cliques import mean_questions
+from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv.errors import InvalidInput
 from fastpriv.mechanisms.amplitude import (
     ROOT_TWO_PI,

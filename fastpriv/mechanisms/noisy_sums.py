@@ -21,7 +21,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.selection import best_selection
+from fastpriv._matrices.searches.selection import best_selection
 from fastpriv._structure.rows import distinct
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual.search import widened

@@ -1,26 +1,88 @@
-"""What a notion of privacy is."""
+"""What a notion of privacy is, and how levels of several steps combine in it."""
 
 from __future__ import annotations
 
-import importlib
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fastpriv._core.rounding import sum_up
+from fastpriv._core.tables import table
 from fastpriv.errors import InvalidInput
-from fastpriv.notions.law import Law
 from fastpriv.notions.rules import Ceiling, Rule, no_ceiling
 
 if TYPE_CHECKING:
     from fastpriv.results import Solution, Value
 
-__all__ = ["Notion"]
+__all__ = ["Law", "Notion"]
+
+#: What a law may need.
+INDEPENDENT = "releases that are independent given the database"
+ADAPTIVE = "nothing: later mechanisms may depend on earlier outputs"
+POSTERIOR = "nothing: a later release is counted at its worst over all posteriors"
+
+
+@dataclass(frozen=True)
+class Law:
+    """How the levels of one notion combine: first level + sum of the later ones.
+
+    Attributes
+    ----------
+    notion : str
+        The notion of the total, a key of ``fastpriv.notions.NOTIONS``.
+    first, later : str
+        The notions in which the first and every later release are to be measured.
+    name : str
+        The law in a few words.
+    needs : str
+        What has to hold.
+    source : str
+        Where it is proved.
+    most : float
+        What no total exceeds.
+
+    Examples
+    --------
+    >>> from fastpriv.accounting import LAWS
+    >>> LAWS["identifiability"].later
+    'dp'
+    >>> LAWS["dp"].combine([0.5, 0.25, 0.25])
+    1.0
+    """
+
+    notion: str
+    first: str
+    later: str
+    name: str
+    needs: str
+    source: str
+    most: float = math.inf
+
+    @property
+    def adds(self) -> bool:
+        """Whether the total is the sum of levels of one and the same notion."""
+        return self.first == self.later
+
+    def combine(self, levels: Iterable[float]) -> float:
+        """Add levels, the first in notion ``first`` and the others in ``later``. Rounded up."""
+        return min(sum_up(list(levels)), self.most)
+
+
+def additive(notion: str, needs: str, source: str, most: float = math.inf) -> Law:
+    """Return the law by which levels of one notion add."""
+    return Law(notion, notion, notion, "levels add", needs, source, most)
+
 
 Scope = Literal["mechanism", "prior", "secret", "facts"]
 
 
 @dataclass(frozen=True, repr=False)
 class Notion:
-    """One notion of privacy, or another number of an audit: its one declaration.
+    """Declare one notion of privacy, or another number of an audit.
+
+    ``measures/levels.py`` has the function that measures it, ``design/registry.py`` the program
+    that finds its best mechanism.
 
     Attributes
     ----------
@@ -32,11 +94,6 @@ class Notion:
         What its level bounds or is, as a formula in words.
     source : str
         The paper and the statement that defines it.
-    measure : str or None
-        The public function that computes it, by its name in ``fastpriv``, or the method of a
-        prior; see :meth:`level`. None for numbers that only an audit or an implication has.
-    arguments : tuple
-        What the function takes after the channel and the prior.
     scope : {"mechanism", "prior", "secret", "facts"}
         Whether it holds whatever the law of the database, depends on the prior, is about a secret
         S that reaches the output through the database, or is a fact about the prior alone.
@@ -53,9 +110,6 @@ class Notion:
         What follows for other notions.
     ceiling : callable
         What no level exceeds, given facts about the prior.
-    program : str or None
-        The public function that finds the mechanism of least distortion at a level, or of least
-        level at a distortion; see :meth:`solve`.
     display : {"headline", "bar", "row"}
         How much room an audit gives it: at the top of the page, a bar in the figure, or a row of
         the table only, for second names of one number and points of the privacy profile.
@@ -76,8 +130,6 @@ class Notion:
     title: str
     bounds: str
     source: str
-    measure: str | None = None
-    arguments: tuple[Any, ...] = ()
     scope: Scope = "mechanism"
     unit: str = "nats"
     direction: Literal["upper", "lower"] = "upper"
@@ -85,29 +137,28 @@ class Notion:
     law: Law | None = None
     implies: tuple[Rule, ...] = ()
     ceiling: Ceiling = no_ceiling
-    program: str | None = None
     display: Literal["headline", "bar", "row"] = "bar"
 
     def level(self, channel: Any, prior: Any = None) -> Value:
         """Return the level of a channel, under a prior where the notion depends on one."""
-        if self.measure is None:
-            raise InvalidInput(f"{self.slug} has no function of its own; ask fastpriv.audit for it")
+        measure = table("levels").get(self.slug)
+        if measure is None:
+            raise InvalidInput(f"{self.slug} has no function of its own. Call fastpriv.audit.")
         given = {"mechanism": (channel,), "facts": (prior,)}.get(self.scope, (channel, prior))
         if given[-1] is None:
-            raise InvalidInput(f"{self.slug} depends on the law of the database: give a prior")
-        _, method, name = self.measure.rpartition("Distribution.")
-        # By name, because measures stand above this room.
-        owner = given[0] if method else importlib.import_module("fastpriv")
-        value: Value = getattr(owner, name)(*(() if method else given), *self.arguments)
+            raise InvalidInput(
+                f"prior must be a distribution, because {self.slug} depends on it; got None. "
+                "Pass a prior."
+            )
+        value: Value = measure(*given)
         return value
 
     def solve(self, prior: Any, goal: float, **limits: Any) -> Solution:
-        """Find the best mechanism at a level; at a distortion, of least mutual information."""
-        if self.program is None:
-            raise InvalidInput(f"{self.slug} has no program that finds its best mechanism")
-        solution: Solution = getattr(importlib.import_module("fastpriv"), self.program)(
-            prior, goal, **limits
-        )
+        """Find the best mechanism at a level; at a distortion, of smallest mutual information."""
+        program = table("programs").get(self.slug)
+        if program is None:
+            raise InvalidInput(f"{self.slug} has no program that finds its best mechanism.")
+        solution: Solution = program(prior, goal, **limits)
         return solution
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_informatio
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.maxima import maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
 from fastpriv.measures.realised import realised
@@ -536,11 +537,11 @@ def spending(path: str) -> dict[str, float]:
 
 def _costs(levels: Mapping[str, float]) -> dict[str, float]:
     """Return the level of every notion that a ledger adds up and that was measured."""
-    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    measured = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
     return {
-        slug: measured[notion.measure]
+        slug: measured[LEVELS[slug]]
         for slug, notion in NOTIONS.items()
-        if notion.law is not None and notion.measure is not None and notion.measure in measured
+        if notion.law is not None and slug in LEVELS and LEVELS[slug] in measured
     }
 
 

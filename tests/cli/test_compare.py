@@ -81,8 +81,8 @@ def test_only_what_is_proved_is_decided(first, second, better):
     [
         ([], "required: FIRST, SECOND"),
         (["bit.csv"], "required: SECOND"),
-        (["bit.csv", "channel.csv"], "different databases"),
-        (["hamming:n=2,m=2,epsilon=1", "channel.csv"], "give --sizes"),
+        (["bit.csv", "channel.csv"], "must have the same databases"),
+        (["hamming:n=2,m=2,epsilon=1", "channel.csv"], "or --sizes"),
         (["hamming:epsilon=1", "hamming:epsilon=2", "--sizes", "2"], "--sizes is for files"),
         (["bit.csv", "none.csv"], "cannot read the channel none.csv"),
         (["bit.csv", "haming"], "did you mean hamming?"),

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from fastpriv._core.clock import Meter
-from fastpriv._matrices.entropy_search.database import database_bound
-from fastpriv._matrices.entropy_search.posterior import Bit
-from fastpriv._matrices.entropy_search.search import Constrained, Search
-from fastpriv._matrices.entropy_search.slices import Individual, Slice
+from fastpriv._matrices.searches.entropy import Constrained, Search, database_bound
+from fastpriv._matrices.searches.entropy_parts import Bit, Individual, Slice
 from fastpriv.channels.queries import Histogram, Listed, Sum, slice_ways, ways_error
 from oracles import balance as ob
 

@@ -8,8 +8,8 @@ from numba import njit
 from scipy.optimize import linprog
 
 import fastpriv as fp
-from fastpriv._matrices.entropy_search.boxes import Boxes
-from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv._matrices.searches.entropy import Constrained, Search
+from fastpriv._matrices.searches.entropy_parts import Boxes
 from fastpriv.kernels import majorant as kernel
 from fastpriv.kernels.truncated import truncated_gibbs
 from oracles import balance as ob

@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 
 import fastpriv as fp
-from fastpriv._matrices.entropy_search.posterior import Bit
-from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv._matrices.searches.entropy import Constrained, Search
+from fastpriv._matrices.searches.entropy_parts import Bit
 from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.reach import narrow_by_reach
 from oracles import balance as ob

@@ -21,6 +21,7 @@ from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
@@ -99,7 +100,7 @@ def _of_profile(profile: PrivacyProfile, curve: bool) -> Offer:
 def _measurable(notions: Collection[str], scope: str) -> list[Notion]:
     """Return the notions of this scope that some function measures."""
     chosen = (NOTIONS[slug] for slug in notions)
-    return [notion for notion in chosen if notion.scope == scope and notion.measure is not None]
+    return [notion for notion in chosen if notion.scope == scope and notion.slug in LEVELS]
 
 
 class _Draws:
@@ -115,7 +116,7 @@ class _Draws:
 
     def level(self, notion: Notion, prior: Distribution | None) -> float:
         """Return a level of the probabilities that ``sample`` draws with, rounded up."""
-        if notion.measure == "dp_level":  # draws have a level of their own, without slack
+        if LEVELS[notion.slug] is LEVELS["dp"]:  # draws have a level of their own, without slack
             return drawn_level(self._channel)
         if notion.slug == "leakage-factor":
             assert prior is not None

@@ -17,8 +17,8 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, log_up, lowered, round_up
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.affinities import alike_limit
 from fastpriv._matrices.capacity import capacities, matrix_capacity
+from fastpriv._matrices.searches.cliques import alike_limit
 from fastpriv._structure.rows import RowKernels
 from fastpriv.results import Adversary, IndividualCapacity
 

@@ -21,7 +21,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, log_up, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.cliques import mean_questions
+from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.measures.capacity import capacity, row_capacity

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import log_up
-from fastpriv._matrices.selection import best_selection
+from fastpriv._matrices.searches.selection import best_selection
 from fastpriv.channels import AbstractChannel, HammingChannel
 from fastpriv.errors import TooLarge
 from fastpriv.measures.arguments import as_channel

@@ -9,7 +9,7 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.rewarded import rewarded_law
+from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.priors.sets import ConvexPriors
 
 #: Rounds, and laws to start from.

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.selection import Selection, best_selection
+from fastpriv._matrices.searches.selection import Selection, best_selection
 from fastpriv.channels import (
     AbstractChannel,
     QueryChannel,

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv._matrices import cliques as module
-from fastpriv._matrices.affinities import (
+from fastpriv._matrices.capacity import capacities as solved
+from fastpriv._matrices.searches import cliques as module
+from fastpriv._matrices.searches.cliques import (
     NEVER,
+    Cliques,
     alike_limit,
     excess,
     pair_limit,
     part_limit,
     sum_test,
 )
-from fastpriv._matrices.capacity import capacities as solved
-from fastpriv._matrices.cliques import Cliques
-from fastpriv._matrices.laws import Laws
+from fastpriv._matrices.searches.selection import Laws
 from oracles import individual as brute
 from oracles.optima import capacities as ends
 

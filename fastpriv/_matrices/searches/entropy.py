@@ -1,12 +1,4 @@
-"""Largest information about one row of a database over priors of a given least entropy.
-
-Branch and bound. The law of the database given each value of the row is restricted to a simplex,
-over which a kernel bounds the information from above. The simplex with the loosest bound is halved.
-Before that, each slice is searched for a linear bound on what it tells, plus a multiple of its
-entropy. Few databases are searched by boxes of priors first, and bits with few outputs by their
-posteriors. Local ascents, from the laws at which bounds are attained and from others, give the
-lower end.
-"""
+"""Search for the largest information about one record under an entropy constraint."""
 
 from __future__ import annotations
 
@@ -17,22 +9,221 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import raised
+from fastpriv._core.divergence import divergence
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
-from fastpriv._matrices.entropy_search.boxes import Box, Boxes
-from fastpriv._matrices.entropy_search.database import database_bound
-from fastpriv._matrices.entropy_search.peeled import peeled_bound
-from fastpriv._matrices.entropy_search.posterior import Bit, Cell, setup_work
-from fastpriv._matrices.entropy_search.simplices import (
+from fastpriv._matrices.searches.entropy_parts import (
     FEW_INPUTS,
+    Bit,
+    Box,
+    Boxes,
+    Cell,
+    Individual,
     Node,
     Problem,
     Tree,
+    gibbs,
     prove_line,
+    setup_work,
 )
-from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv.results import Bracket
+
+# An input of two values: no search.
+
+
+def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
+    """Bracket of the largest I(X; Y) with H(X) >= b for two rows; it is at most ``most``.
+
+    Cost O(K), without a search.
+    """
+    inner, outer = _ends(b)
+    lower = max(t * d + (1.0 - t) * e for t in inner for d, e in [_divergences(rows, t)])
+    error = (rows.shape[1] + 192) * ULP
+    tops = []
+    for t in outer:
+        d, e = _divergences(rows, t)
+        tops.append(max(s * d + (1.0 - s) * e for s in outer))
+    upper = min(min(tops) * (1.0 + error), most)
+    return Bracket(min(lower * (1.0 - error), upper), upper)
+
+
+def _ends(b: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Ends of the range of t, moved inwards and outwards by the rounding of the entropy."""
+    low, high = 0.0, 0.5
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if _entropy(middle) >= b else (middle, high)
+    inner, outer = _moved(high, 0.5, b), _moved(high, 0.0, b)
+    return (inner, 1.0 - inner), (outer, 1.0 - outer)
+
+
+def _entropy(t: float) -> float:
+    return -t * math.log(t) - (1.0 - t) * math.log1p(-t)
+
+
+def _moved(x: float, end: float, b: float) -> float:
+    """Move x towards an end, by growing steps, until its entropy is surely on that side of b."""
+    step = 4.0 * ULP * x
+    while abs(end - x) > step:
+        x += math.copysign(step, end - x)
+        if abs(_entropy(x) - b) >= 16.0 * ULP * b:
+            return x
+        step *= 2.0
+    return end
+
+
+def _divergences(rows: Floats, t: float) -> tuple[float, float]:
+    """D of both rows from their mixture with weights t and 1-t."""
+    apart = rows[0] - rows[1]
+    q = t * rows[0] + (1.0 - t) * rows[1]
+    return (
+        divergence(rows[0], q, (1.0 - t) * apart),
+        divergence(rows[1], q, -t * apart),
+    )
+
+
+# The whole database.
+
+#: Steps of a bisection for ln t, its range, and most steps of the ascent for one t.
+_BISECTIONS, _DB_COLD, _DB_WARM, _ASCENT = 16, 16.0, 2.0, 300
+#: How the steps are lengthened and shortened, and the relative gain below which they end.
+_FASTER, _SLOWER, _STALLED = 1.3, 2.0, 1e-6
+#: Output probabilities below are raised to this one, which raises the bound.
+_FLOOR = 1e-290
+#: Units of work of a step, for each entry.
+_STEP = 8
+
+
+def database_bound(individual: Individual, b: float, meter: Meter, deadline: float) -> float:
+    """Bound I(X; Y) over laws of the inputs with H(X) >= b. Infinite if there is no time.
+
+    For one t the law that maximises I + t H is a fixed point of p_x ~ k_x e^(D(W_x || q)/t),
+    q = p W. Steps of Blahut and Arimoto move ln p by a share t/(1 + t) of the way. They are
+    lengthened while the bound falls. The entropy of the fixed point grows with t.
+    """
+    W, logs = individual.W, individual.logs
+    own = np.where(W > 0.0, W * np.log(np.maximum(W, _FLOOR)), 0.0).sum(axis=1)
+    best, weights = math.inf, np.log(np.maximum(individual.best[1], _FLOOR))
+    low, high = -_DB_COLD, _DB_WARM
+    for _ in range(_BISECTIONS):
+        t, last, pace = math.exp(0.5 * (low + high)), math.inf, 1.0
+        for _ in range(_ASCENT):
+            if meter.used() >= deadline:
+                return best
+            meter.spend(_STEP * W.size)
+            p = gibbs(weights)
+            q = np.maximum(p @ W, _FLOOR)
+            far = own - W @ np.log(q) + (q.sum() - 1.0)
+            now = _database_bound(far, logs, t, b - individual.doubt, W.shape[1])
+            pace = _FASTER * pace if now < last else max(1.0, pace / _SLOWER)
+            if 0.0 <= last - now <= _STALLED * now:
+                break
+            best, last, share = min(best, now), now, min(pace * t / (1.0 + t), 1.0)
+            weights = (1.0 - share) * np.log(np.maximum(p, _FLOOR)) + share * (logs + far / t)
+        if individual.entropy(gibbs(weights)) < b:
+            low = math.log(t)
+        else:
+            high = math.log(t)
+    return best
+
+
+def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int) -> float:
+    """Return t ln sum e^(far/t + logs) - t b, rounded up."""
+    scores = far / t + logs
+    top = float(scores.max())
+    value = t * (top + math.log(math.fsum(np.exp(scores - top))) - b)
+    size = float(np.abs(far).max()) + t * (abs(top) + abs(b) + float(np.abs(logs).max()) + 1.0)
+    rough = float(np.abs(far).max()) + math.log(1.0 / _FLOOR)  # of the two parts of a divergence
+    return value + (2 * outputs + 64) * ULP * rough + (len(far) + 64) * ULP * size
+
+
+# Records peeled off one by one.
+
+#: Points of a grid for the search of t, and about how many products all rows may take afterwards.
+_COARSE, _PRODUCTS = 41, 4e8
+_LEAST, _MOST = 41, 241
+#: Range of ln t, and steps of the search.
+_COLDEST, _WARMEST, _STEPS = -14.0, 3.0, 24
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
+    """Bound I of a bit and all outputs over laws with H >= b, rounded up.
+
+    ``look`` has the two output laws of the bit's own row, ``others`` the matrices of the other
+    rows, with two outputs each. Cost O(rows points^3).
+    """
+    low, high = _COLDEST, _WARMEST
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    values = [_peeled_at(look, others, b, math.exp(x), _COARSE) for x in inner]
+    for _ in range(_STEPS):  # the bound is convex in t
+        if values[0] <= values[1]:
+            high, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = high - _GOLDEN * (high - low)
+            values[0] = _peeled_at(look, others, b, math.exp(inner[0]), _COARSE)
+        else:
+            low, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = low + _GOLDEN * (high - low)
+            values[1] = _peeled_at(look, others, b, math.exp(inner[1]), _COARSE)
+    points = round((_PRODUCTS / max(1, len(others))) ** (1.0 / 3.0))
+    t = math.exp(0.5 * (low + high))
+    fine = _peeled_at(look, others, b, t, min(max(points, _LEAST), _MOST))
+    return min(fine, *values)
+
+
+def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: int) -> float:
+    """Return the bound for one t, rounded up."""
+    nodes = 0.5 - 0.5 * np.cos(np.linspace(0.0, math.pi, points))
+    nodes[0], nodes[-1] = 0.0, 1.0
+    values = _told(nodes, look)
+    one, zero = _chords(nodes, values)
+    for k, kernel in enumerate(others):
+        one, zero = _peel(one, zero, kernel, t)
+        if k + 1 < len(others):
+            values = np.array([(q * one + (1.0 - q) * zero).max() for q in nodes])
+            one, zero = _chords(nodes, values)
+    scale = 1.0 + t
+    most = scale * np.logaddexp(one / scale, zero / scale)
+    size = np.abs(one).max() + np.abs(zero).max() + scale * (1.0 + b)
+    return float(most.max() - t * b + 64.0 * ULP * size)
+
+
+def _told(q: Floats, look: Floats) -> Floats:
+    """Return minus the mean entropy of a bit of chance q (of the first law) after the look."""
+    total = np.zeros_like(q)
+    for first, second in look.T.tolist():
+        u, v = q * first, (1.0 - q) * second
+        seen = (u > 0.0) & (v > 0.0)
+        u, v = np.where(seen, u, 1.0), np.where(seen, v, 1.0)
+        total -= np.where(seen, u * np.log1p(v / u) + v * np.log1p(u / v), 0.0)
+    return total
+
+
+def _chords(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return the values at 1 and at 0 of lines that are nowhere below the chords."""
+    slopes = np.diff(values) / np.diff(nodes)
+    one, zero = values[:-1] + slopes * (1.0 - nodes[:-1]), values[:-1] - slopes * nodes[:-1]
+    doubt = 32.0 * ULP * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
+    for q, value in ((nodes[:-1], values[:-1]), (nodes[1:], values[1:])):
+        doubt = np.maximum(doubt, value - (q * one + (1.0 - q) * zero) + doubt)
+    return one + doubt, zero + doubt
+
+
+def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, Floats]:
+    """Return the lines of F, one for each choice of a line of f for each of two outputs."""
+
+    def best(line: Floats) -> Floats:
+        """Return t ln sum_x e^(mean over the outputs/t), for both outputs' lines."""
+        means = kernel[:, 0, None, None] * line[:, None] + kernel[:, 1, None, None] * line
+        top = means.max(axis=0)
+        value = top + t * np.log(np.exp((means - top) / t).sum(axis=0))
+        size = np.abs(line).max() + t * math.log(len(kernel) + 1.0)
+        return np.asarray(value + 16.0 * (len(kernel) + 4) * ULP * size).reshape(-1)
+
+    return best(one), best(zero)
+
+
+# The search.
 
 #: Share of the gap that a search aims at, so that rounding does not carry it beyond.
 _WITHIN = 1.0 - 2.0**-20
@@ -44,7 +235,7 @@ _STARTS = 24
 _OFTEN, _SELDOM = 8, 500
 #: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
 #: there are too many cells, or H(A) and H(A|Y) cancel.
-_OUTPUTS, _LEAST = 16, 1e-8
+_OUTPUTS, _LEAST_INFORMATION = 16, 1e-8
 #: Most variables of a bound over slices.
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
@@ -216,7 +407,7 @@ class Search:
         The second share is for a search that is the tightest so far after the first.
         """
         found: list[tuple[Way, list[float]]] = []
-        if self.lower > _LEAST and all(len(each.W) <= _BOXED for each in individuals):
+        if self.lower > _LEAST_INFORMATION and all(len(each.W) <= _BOXED for each in individuals):
             found.append((self.by_boxes, [min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))]))
         if all(map(self.few, individuals)):
             small = all(each.rest.shape[1] <= _FEW for each in individuals)
@@ -236,7 +427,7 @@ class Search:
             len(individual.slices) == 2
             and len(individual.W) > 2
             and individual.rest.shape[1] <= _OUTPUTS
-            and self.lower > _LEAST
+            and self.lower > _LEAST_INFORMATION
         )
 
     def peels(self, individual: Individual) -> bool:
