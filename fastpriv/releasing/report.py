@@ -537,11 +537,11 @@ def spending(path: str) -> dict[str, float]:
 
 def _costs(levels: Mapping[str, float]) -> dict[str, float]:
     """Return the level of every notion that a ledger adds up and that was measured."""
-    measured = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
+    by_measure = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
     return {
-        slug: measured[LEVELS[slug]]
+        slug: by_measure[LEVELS[slug]]
         for slug, notion in NOTIONS.items()
-        if notion.law is not None and slug in LEVELS and LEVELS[slug] in measured
+        if notion.law is not None and slug in LEVELS and LEVELS[slug] in by_measure
     }
 
 
