@@ -231,9 +231,12 @@ class PrivacyFilter(_Spends):
             result._restore(fields["spent"])
         except (KeyError, TypeError) as error:
             raise unread("filter", given, error) from None
-        if result._level > result._most or result._delta > result._deltas:
-            raise InvalidInput("this filter has spent more than its budget")
         return result
+
+    def _restore(self, spent: Any) -> None:
+        super()._restore(spent)
+        if self._level > self._most or self._delta > self._deltas:
+            raise InvalidInput("this filter has spent more than its budget")
 
     def __repr__(self) -> str:
         left = ", ".join(f"{name} {value:.6g}" for name, value in self.remaining.items())
