@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -27,9 +27,9 @@ from fastpriv.errors import EstimateWarning, InvalidInput, TooLarge, described, 
 from fastpriv.measures.arguments import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import Digest, Domain, code_table, scalar
-from fastpriv.releasing.estimator import Counts, Estimator, Places, axis_of, moments
+from fastpriv.releasing.estimator import Counts, Estimator, Places, axis_of, moments, shape_of
 from fastpriv.releasing.messages import messages_of
-from fastpriv.releasing.plan import plan_of, side_by_side
+from fastpriv.releasing.plan import Plan, plan_of, side_by_side
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
 from fastpriv.releasing.tables import open_table
@@ -312,41 +312,46 @@ def estimate_frequencies(
     check.word(method, "method", ("unbiased", "bayesian"))
     declared = domains.read(domain)
     undeclared(source, declared)
-    interval = _Interval(confidence, simultaneous)
     acting = mechanism.columns if isinstance(mechanism, RecordChannel) else mechanism
     if isinstance(acting, SupportChannel):
         acting = ColumnsChannel([acting])
+    chosen = _places(declared, columns)
+    size = math.prod(declared.sizes[j] for j in chosen)
+    if columns is not None and len(chosen) > 1 and size > _LISTED:
+        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
+    singles: list[Places] = [(j,) for j in chosen]
+    expected = None if report is None else report.digest
+    counts: _Codes | _Messages
     if isinstance(acting, ColumnsChannel):
         if method != "unbiased":
             raise InvalidInput("messages of local mechanisms have unbiased estimates only")
-        return _of_columns(source, acting, declared, columns, interval, report)
-    plan = plan_of(as_channel(mechanism), declared, source.rows)
-    estimator = Estimator(plan.channel, plan.unit, declared)
-    chosen = _places(declared, columns)
-    singles: list[Places] = [(j,) for j in chosen]
-    size = math.prod(declared.sizes[j] for j in chosen)
-    if columns is not None and size > _LISTED:
-        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
-    joint = [chosen] if size <= _LISTED else []
-    needed = [estimator.needs(choice) for choice in (*singles, *joint)]
-    expected = None if report is None else report.digest
-    counts = _counted(source, declared, list(dict.fromkeys(needed)), expected)
+        joint = size <= _LISTED and _can_cross(acting, declared, chosen, columns is not None)
+        choices = [*singles, chosen] if joint else singles
+        counts = _Messages(source, acting, declared, choices, expected)
+    else:
+        joint = size <= _LISTED
+        choices = [*singles, chosen] if joint else singles
+        plan = plan_of(as_channel(mechanism), declared, source.rows)
+        counts = _Codes(source, plan, choices, expected)
     _check_released(counts, report)
+    interval = _Interval(confidence, simultaneous)
 
     def marginal(choice: Places) -> Marginal:
-        released_counts = counts[estimator.needs(choice)]
         values = [declared.values[j] for j in choice]
-        listed = values[0] if len(choice) == 1 and choice in singles else tuple(product(*values))
-        part = interval.around(counts.n, listed, *estimator.moments(released_counts, choice))
+        listed = values[0] if len(choice) == 1 else tuple(product(*values))
+        part = interval.around(counts.n, listed, *counts.moments(choice))
         _warn_if_impossible(part, counts.n, [declared.columns[j] for j in choice])
-        if method == "bayesian":
-            part = replace(part, estimates=estimator.likeliest(released_counts, choice))
+        if isinstance(counts, _Codes) and method == "bayesian":
+            part = replace(part, estimates=counts.likeliest(choice))
         return part
 
     marginals = {declared.columns[j]: marginal((j,)) for j in chosen}
-    whole = marginal(chosen) if joint else None
-    if whole is not None and len(chosen) == 1:
-        whole = replace(whole, values=[(value,) for value in whole.values])
+    whole = None
+    if joint and len(chosen) == 1:
+        (only,) = marginals.values()
+        whole = replace(only, values=[(value,) for value in only.values])
+    elif joint:
+        whole = marginal(chosen)
     return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
 
 
@@ -374,50 +379,25 @@ def _of_messages(
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
 
 
-def _of_columns(
-    source: Table,
-    channel: ColumnsChannel,
-    domain: Domain,
-    columns: Sequence[Hashable] | None,
-    interval: _Interval,
-    report: ReleaseReport | None,
-) -> Frequencies:
-    """Estimate the counts of every column through mechanisms of their own."""
-    places = _places(domain, columns)
+def _can_cross(channel: ColumnsChannel, domain: Domain, places: Places, required: bool) -> bool:
+    """Return whether the columns have joint counts; messages have none."""
     if channel.space.sizes != domain.sizes:
         raise InvalidInput(
             f"{channel!r} is not for columns of {described(list(domain.sizes))} values"
         )
-    reported = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
-    if columns is not None and len(places) > 1 and reported:
+    messages = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
+    if len(places) == 1 or not messages:
+        return True
+    if required:
         raise InvalidInput(
             f"columns must have values, not messages, for a cross-tabulation; column "
-            f"{described(domain.columns[reported[0]])} holds messages of a local mechanism. "
+            f"{described(domain.columns[messages[0]])} holds messages of a local mechanism. "
             "Estimate one column at a time, or release without mechanism="
         )
-    size = math.prod(domain.sizes[j] for j in places)
-    if columns is not None and len(places) > 1 and size > _LISTED:
-        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
-    expected = None if report is None else report.digest
-    joint = not reported and size <= _LISTED
-    counts = _tallied(source, channel, domain, places, joint, expected)
-    _check_released(counts, report)
-    marginals = {}
-    for j, both in zip(places, counts.moments(), strict=True):
-        part = interval.around(counts.n, domain.values[j], *both)
-        _warn_if_impossible(part, counts.n, [domain.columns[j]])
-        marginals[domain.columns[j]] = part
-    records = None
-    if (both_joint := counts.joint_moments()) is not None:
-        listed = tuple(product(*(domain.values[j] for j in places)))
-        records = interval.around(counts.n, listed, *both_joint)
-    elif len(places) == 1:
-        (only,) = marginals.values()
-        records = replace(only, values=[(value,) for value in only.values])
-    return Frequencies(counts.n, interval.confidence, marginals, records, columns is not None)
+    return False
 
 
-def _check_released(counts: Counts | _Tallies, report: ReleaseReport | None) -> None:
+def _check_released(counts: _Codes | _Messages, report: ReleaseReport | None) -> None:
     """Refuse a table without records, and one that is not the table of the report."""
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
@@ -450,18 +430,6 @@ def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> 
         )
 
 
-def _counted(
-    source: Table, domain: Domain, choices: list[Places], expected: Digest | None
-) -> Counts:
-    """Count the values of chosen columns, in one pass over the table."""
-    if isinstance(source, DaskFrame):
-        return source.counted(domain, choices, expected)
-    counts = Counts(domain, choices, expected)
-    for digits in source.chunks(domain):
-        counts.add(digits)
-    return counts
-
-
 def _same(one: Domain, other: Domain) -> bool:
     """Whether two domains list the same values of the same columns in the same order."""
     return one.columns == other.columns and [*map(list, one.values)] == [*map(list, other.values)]
@@ -483,46 +451,67 @@ def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
     return tuple(domain.columns.index(name) for name in named)
 
 
-class _Tallies:
-    """Messages of some columns, counted part by part, and the digest of whole records.
+class _Codes:
+    """Counts of released codes, and the estimator that undoes their mechanism."""
 
-    Values that went through randomised response are counted jointly too if ``joint``.
-    """
+    def __init__(
+        self, source: Table, plan: Plan, choices: Sequence[Places], expected: Digest | None
+    ) -> None:
+        domain = plan.domain
+        self._estimator = Estimator(plan.channel, plan.unit, domain)
+        needed = list(dict.fromkeys(map(self._estimator.needs, choices)))
+        if isinstance(source, DaskFrame):
+            self._counts = source.counted(domain, needed, expected)
+        else:
+            self._counts = Counts(domain, needed, expected)
+            for digits in source.chunks(domain):
+                self._counts.add(digits)
+        self.n, self.digest = self._counts.n, self._counts.digest
+
+    def moments(self, choice: Places) -> tuple[Floats, Floats]:
+        """Estimate the true counts of chosen columns, and the variances."""
+        return self._estimator.moments(self._counts[self._estimator.needs(choice)], choice)
+
+    def likeliest(self, choice: Places) -> Floats:
+        """Return the true counts of largest likelihood."""
+        return self._estimator.likeliest(self._counts[self._estimator.needs(choice)], choice)
+
+
+class _Messages:
+    """Tallies of columns whose values went through mechanisms of their own."""
 
     def __init__(
         self,
+        source: Table,
         channel: ColumnsChannel,
         domain: Domain,
-        places: Sequence[int],
-        joint: bool,
+        choices: Sequence[Places],
         expected: Digest | None,
     ) -> None:
-        self.n, self._domain, self._places = 0, domain, tuple(places)
+        self.n, self._domain, self._columns = 0, domain, channel.columns
         self.digest = None if expected is None else Digest(expected.key)
-        #: The columns to read: a digest is of whole records.
-        self.read = self._places if expected is None else tuple(range(len(domain.columns)))
-        self._columns = channel.columns
-        self._totals: dict[int, Any] = dict.fromkeys(self._places, 0.0)
-        self._shape = tuple(domain.sizes[j] for j in self._places)
-        self._joint = np.zeros(math.prod(self._shape)) if joint else None
+        self._tallies: dict[Places, Any] = dict.fromkeys(choices, 0.0)
+        # A digest is of whole records.
+        every = range(len(domain.columns))
+        read = every if expected is not None else sorted({j for choice in choices for j in choice})
+        for cells in source.cells([domain.columns[j] for j in read]):
+            self._add({j: self._integers(j, part) for j, part in zip(read, cells, strict=True)})
 
-    def add(self, parts: Sequence[Sequence[Any]]) -> None:
-        """Count more records: a list of cells for each column that is read."""
-        self.n += len(parts[0])
-        integers = {j: self._integers(j, part) for j, part in zip(self.read, parts, strict=True)}
-        for j in self._places:
-            self._totals[j] = self._totals[j] + self._tally(j, integers[j])
-        if self._joint is not None:
-            cells = np.ravel_multi_index([integers[j] for j in self._places], self._shape)
-            self._joint += np.bincount(cells, minlength=len(self._joint))
+    def _add(self, integers: dict[int, Any]) -> None:
+        """Count more records, given by the integers of each column."""
+        self.n += len(next(iter(integers.values())))
+        for choice in self._tallies:
+            column = self._columns[choice[0]]
+            tally: Any
+            if isinstance(column, SupportChannel):
+                tally = column.tally(integers[choice[0]])
+            else:
+                shape = shape_of(self._domain, choice)
+                codes = np.ravel_multi_index([integers[j] for j in choice], shape)
+                tally = np.bincount(codes, minlength=math.prod(shape)).reshape(shape)
+            self._tallies[choice] = self._tallies[choice] + tally
         if self.digest is not None:
             self.digest = self.digest.plus(side_by_side(list(integers.values())))
-
-    def _tally(self, j: int, integers: Any) -> Any:
-        column = self._columns[j]
-        if isinstance(column, SupportChannel):
-            return column.tally(integers)
-        return np.bincount(integers, minlength=self._domain.sizes[j])
 
     def _integers(self, j: int, part: Sequence[Any]) -> Any:
         """Return a column as it was drawn: messages, or codes of values."""
@@ -531,25 +520,14 @@ class _Tallies:
             return messages_of(column, part, name)
         return _codes(part, name, self._domain)
 
-    def moments(self) -> Iterator[tuple[Floats, Floats]]:
-        """Yield the estimates of every column and their variances."""
-        for j, total in self._totals.items():
-            yield _column_moments(self._columns[j], np.asarray(total), self.n)
-
-    def joint_moments(self) -> tuple[Floats, Floats] | None:
-        """Return the estimates of the joint counts and their variances, if they are counted."""
-        if self._joint is None:
-            return None
-        axes = [axis_of(_response(self._columns[j])) for j in self._places]
-        estimates, variances = moments(self._joint.reshape(self._shape), axes)
+    def moments(self, choice: Places) -> tuple[Floats, Floats]:
+        """Estimate the true counts of chosen columns, and the variances."""
+        column, tally = self._columns[choice[0]], np.asarray(self._tallies[choice])
+        if isinstance(column, SupportChannel):
+            return column.moments(tally, self.n)
+        axes = [axis_of(_response(self._columns[j])) for j in choice]
+        estimates, variances = moments(tally, axes)
         return estimates.reshape(-1), variances.reshape(-1)
-
-
-def _column_moments(column: AbstractChannel, tally: Floats, n: int) -> tuple[Floats, Floats]:
-    """Estimate the counts of a column from its tally, and the variances."""
-    if isinstance(column, SupportChannel):
-        return column.moments(tally, n)
-    return moments(tally, [axis_of(_response(column))])
 
 
 def _response(column: AbstractChannel) -> RowKernel:
@@ -568,21 +546,6 @@ def _codes(values: Sequence[Any], name: Hashable, domain: Domain) -> NDArray[np.
     if (codes < 0).any():
         raise InvalidInput(f"column {described(name)} holds a value that its domain does not list")
     return codes[np.array(numbers, dtype=np.int64)]
-
-
-def _tallied(
-    source: Table,
-    channel: ColumnsChannel,
-    domain: Domain,
-    places: Sequence[int],
-    joint: bool,
-    expected: Digest | None,
-) -> _Tallies:
-    """Count the messages of a table, in one pass."""
-    counts = _Tallies(channel, domain, places, joint, expected)
-    for part in source.cells([domain.columns[j] for j in counts.read]):
-        counts.add(part)
-    return counts
 
 
 class _Interval:
