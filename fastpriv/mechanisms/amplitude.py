@@ -58,6 +58,8 @@ _BLOCK = 1 << 20
 _FINEST = 1e-11
 #: Relative width for points that are not moved.
 _COARSE = 1e-4
+#: Gap of the capacities that guide the places of points.
+_POLISH_GAP = 1e-13
 #: Most times that a point is added.
 _ROUNDS = 12
 #: Step of sums that only guide a search: good to all digits in practice.
@@ -76,8 +78,6 @@ _PIECES = 4
 _NARROW = 0.5
 #: Relative rounding of middles and half-widths of intervals, generously.
 _PLACE_ROUNDING = 1e-9
-#: Above 1 by far more than the relative error of erfc.
-_ERFC_UP = 1.0 + 1e-12
 #: a^2 and a stay within doubles up to here.
 _LARGE = 1e150
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -120,14 +120,26 @@ def _closed(a: float, m: float) -> Bracket:
     top = int(min(m, max(2.0, a)))
     for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
         points = max(2, int(top * share))
-        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * _ERFC_UP
-        if 0.0 < error < 0.5:  # Fano's bound grows with the error up to there
-            unsure = -error * math.log(error) - (1.0 - error) * math.log1p(-error)
-            lower = max(lower, math.log(points) - unsure - error * math.log(points - 1.0))
-        elif error == 0.0:
-            lower = max(lower, lowered(math.log(points), 16.0))
-    slack = 64.0 * ULP * (1.0 + math.log(top))
-    return Bracket(max(0.0, lower - slack), raised(upper, 8.0))
+        lower = max(lower, fano_bound(points, erfc_up(a / (points - 1) / math.sqrt(2.0))))
+    return Bracket(max(0.0, lowered(lower, 64.0)), raised(upper, 8.0))
+
+
+def fano_bound(m: int, error: float) -> float:
+    """Lower bound on the information of m equally likely points, decoded with an error probability.
+
+    By Fano's inequality it is ln m - h(error) - error ln(m - 1), where h is the binary entropy. The
+    bound falls with the error up to 1/2, so that an upper bound on the error will do.
+    """
+    if not error < 0.5:
+        return 0.0
+    unsure = -math.log1p(-error) * (1.0 - error) + error * math.log(m - 1.0)
+    unsure -= error * math.log(error) if error > 0.0 else 0.0
+    return max(0.0, math.log(m) - unsure - 64.0 * ULP * (1.0 + math.log(m)))
+
+
+def erfc_up(x: float) -> float:
+    """Return erfc(x), raised by far more than its relative error."""
+    return math.erfc(x) * (1.0 + 1e-12)
 
 
 def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
@@ -242,7 +254,7 @@ def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     reach = math.ceil((a + WINDOW) / _STEP)
     y = np.arange(-reach, reach + 1) * _STEP
     rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (_STEP / ROOT_TWO_PI)
-    capacity, weights = matrix_capacity(rows, 1e-13)
+    capacity, weights = matrix_capacity(rows, _POLISH_GAP)
     weights = 0.5 * (weights + weights[::-1])
     mixed = rows * weights[:, None]
     mean = (mixed * points[:, None]).sum(axis=0) / mixed.sum(axis=0)

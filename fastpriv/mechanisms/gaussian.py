@@ -47,6 +47,8 @@ _MANY = 1 << 1000
 _HIGHEST_LEVEL = 350.0
 #: Largest log of T in standard deviations that is tried.
 _LOG_REACH = 600.0
+#: Width of the bracket of a calibrated reach, in its logarithm.
+_ROOT_WIDTH = 1e-12
 #: Arguments up to here keep e^x a double.
 _LARGEST_EXPONENT = 700.0
 #: Numbers up to here can be added without overflow.
@@ -223,8 +225,8 @@ def _exact_reach(level: float, m: float) -> float:
         step *= 2.0
         if high > _LOG_REACH:
             return math.exp(low)
-    log_reach = brentq(over, low, high, xtol=1e-12, rtol=1e-12)
-    step = 1e-13
+    log_reach = brentq(over, low, high, xtol=_ROOT_WIDTH, rtol=_ROOT_WIDTH)
+    step = 0.1 * _ROOT_WIDTH
     while over(log_reach) > 0.0:
         log_reach -= step
         step *= 2.0

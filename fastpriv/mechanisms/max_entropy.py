@@ -21,6 +21,10 @@ __all__ = ["MaxEntropyNoise"]
 
 #: Largest cycle: its weights are summed term by term.
 _MAX_MODULUS = 1 << 24
+#: Relative error of the noise's own moment, for each unit of its exponents.
+_MOMENT_ERROR = 1e-14
+#: Above 1 by far more than the relative error of a growth.
+_GROWTH_UP = 1.0 + 1e-12
 #: Norms whose sum is a double.
 _MAX_NORM = 1e300
 
@@ -167,8 +171,8 @@ class MaxEntropyNoise:
             growth = (size / D) ** self.p
             if not sharp and self.p >= 1.0:
                 growth = math.expm1(self.p * math.log1p(size / D))
-            slack = 1e-14 * (1.0 + self.p + law.first)
-            bound = min(bound, law.mean_exponent * (growth * (1.0 + 1e-12) + slack))
+            slack = _MOMENT_ERROR * (1.0 + self.p + law.first)
+            bound = min(bound, law.mean_exponent * (growth * _GROWTH_UP + slack))
         return max(bound, 0.0)
 
     def sample(self, size: int | tuple[int, ...] = 1, rng: Any = None) -> Ints:

@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
-from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.selection import best_selection
 from fastpriv._structure.rows import distinct
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual.search import widened
+from fastpriv.mechanisms.amplitude import erfc_up, fano_bound
 from fastpriv.mechanisms.noise import (
     BLUR,
     FLAT,
@@ -438,14 +439,9 @@ class _Row:
         np.fill_diagonal(squares, math.inf)
         nearest = max(0.0, float(squares.min()) - 4.0 * (points.shape[1] + 8) * ULP)
         half = 0.5 * (math.sqrt(nearest) * self.reach * (1.0 - BLUR) - self.end_error)
-        error = 0.5 * (self.m - 1.0) * math.erfc(half / math.sqrt(2.0)) * (1.0 + 1e-12)
-        even = np.full(self.m, 1.0 / self.m)
-        types = [self.ends.types[r] for r in places]
-        if not error < 0.5:  # Fano's bound grows with the error up to there
-            return _Leak(0.0, most, types, even)
-        unsure = -math.log1p(-error) * (1.0 - error) + error * math.log(self.m - 1.0)
-        unsure -= error * math.log(error) if error > 0.0 else 0.0
-        return _Leak(max(0.0, lowered(math.log(self.m) - unsure, 16.0)), most, types, even)
+        error = 0.5 * (self.m - 1.0) * erfc_up(half / math.sqrt(2.0))
+        types, even = [self.ends.types[r] for r in places], np.full(self.m, 1.0 / self.m)
+        return _Leak(fano_bound(self.m, error), most, types, even)
 
     def adversary(self, leak: _Leak) -> Adversary | None:
         """Return the adversary who believes in these types of other rows; None if it is long."""
