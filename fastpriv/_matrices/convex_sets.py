@@ -13,6 +13,7 @@ import numpy as np
 from fastpriv._core.divergence import divergence
 from fastpriv._core.highs import Answer, Rows, minimise
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv.errors import SolverFailure
 
@@ -71,23 +72,11 @@ def divergence_least(centre: Floats, radius: float, column: Floats, inner: float
     law, least = centre[seen], float(column[seen].min())
     gaps = column[seen] - least
     low, high = math.log(1e-12), math.log(1e12)
-    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    at_a, at_b = _dual(law, radius, gaps, a), _dual(law, radius, gaps, b)
-    best = max((0.0, low), (at_a, a), (at_b, b))
-    for _ in range(96):
-        if at_a < at_b:
-            low, a, at_a = a, b, at_b
-            b = low + ratio * (high - low)
-            at_b = _dual(law, radius, gaps, b)
-        else:
-            high, b, at_b = b, a, at_a
-            a = high - ratio * (high - low)
-            at_a = _dual(law, radius, gaps, a)
-        best = max(best, (at_a, a), (at_b, b))
+    log_t, value = golden(lambda x: -_dual(law, radius, gaps, x), low, high, 96)
+    best, log_t = max((0.0, low), (-value, log_t))
     reached = np.zeros(len(centre))
-    reached[seen] = law * np.exp(-gaps / math.exp(best[1]))
-    return (least + best[0]) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, inner)
+    reached[seen] = law * np.exp(-gaps / math.exp(log_t))
+    return (least + best) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, inner)
 
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:

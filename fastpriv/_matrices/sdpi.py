@@ -23,6 +23,7 @@ from fastpriv import kernels
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.contraction import matrix_contraction
@@ -248,7 +249,6 @@ class SdpiSearch:
 
 # Two inputs, and the choice between both.
 
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 #: Seconds of a step beyond which a search would take minutes.
 _LONGEST_STEP = 1.0
@@ -382,19 +382,15 @@ def _two_inputs(
 
 def _peak(pair: _Pair) -> float:
     """Return the s of the largest ratio. It has one peak above rho^2: F <= 0 on an interval."""
+
+    def at(log_odds: float) -> float:
+        return pair.rest / (1.0 + math.exp(-log_odds))
+
     odds = np.linspace(-30.0, 30.0, 61)
-    values = [pair.ratio(pair.rest / (1.0 + math.exp(-v))) for v in odds]
+    values = [pair.ratio(at(v)) for v in odds]
     best = int(np.argmax(values))
-    low, high = odds[max(best - 1, 0)], odds[min(best + 1, 60)]
-    for _ in range(40):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        if pair.ratio(pair.rest / (1.0 + math.exp(-left))) < pair.ratio(
-            pair.rest / (1.0 + math.exp(-right))
-        ):
-            low = left
-        else:
-            high = right
-    s = pair.rest / (1.0 + math.exp(-0.5 * (low + high)))
+    low, high = float(odds[max(best - 1, 0)]), float(odds[min(best + 1, 60)])
+    s = at(golden(lambda v: -pair.ratio(at(v)), low, high, 40)[0])
     for _ in range(6):
         s = _lowest(pair, s, pair.ratio(s))
     return s

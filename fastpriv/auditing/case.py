@@ -18,13 +18,17 @@ from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.draws import INFORMATION_ERROR, raised_information
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import information, through_entries
-from fastpriv.measures.leakage import extreme_level, leakage_factor, worst_leakage_factor
-from fastpriv.measures.maxima import maxima_level
+from fastpriv.measures.leakage import (
+    extreme_level,
+    leakage_factor,
+    maxima_level,
+    worst_leakage_factor,
+)
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.pointwise.row import law_error, row_level
+from fastpriv.measures.pointwise.record import law_error, row_level
+from fastpriv.measures.realised import INFORMATION_ERROR, raised_information
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness, ruling_out, step_witness
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS

@@ -18,8 +18,8 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.auditing.case import guaranteed
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import FastprivError, InvalidInput, described
+from fastpriv.measures.inputs import is_stack
 from fastpriv.measures.levels import LEVELS
-from fastpriv.measures.stacks import is_stack
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 

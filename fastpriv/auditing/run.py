@@ -23,7 +23,7 @@ from fastpriv.errors import (
     described,
     did_you_mean,
 )
-from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.inputs import as_channel, as_pair
 from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS, RELATED

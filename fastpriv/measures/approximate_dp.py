@@ -38,9 +38,8 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.inputs import as_channel, is_stack, stacked
 from fastpriv.priors.columns import log_marginal
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]

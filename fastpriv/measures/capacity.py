@@ -23,7 +23,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space

@@ -19,20 +19,24 @@ from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.search import as_query, representatives
+from fastpriv.measures.individual.adversary import as_query, representatives
+from fastpriv.measures.inputs import as_channel
 from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
 #: Databases up to which rows of equal roles are looked for in the matrix.
 _LISTED = 64
-#: Most inputs, counting databases with the same output law once for every value of a row, and most
-#: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 24
-#: Gap of the individual capacity, and its share of the time limit.
-_FINE, _FIRST = 1e-9, 0.5
+#: Most inputs of a search. Databases with the same output distribution count once for every value
+#: of a record. The search holds a few vectors of this length for each part.
+_INPUTS = 1 << 14
+#: Most entries of the output distributions of these inputs, 128 MB.
+_ENTRIES = 1 << 24
+#: Gap of the individual capacity, which is an upper bound.
+_FINE = 1e-9
+#: Share of the time limit that the individual capacity may take.
+_FIRST = 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 

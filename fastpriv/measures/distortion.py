@@ -26,8 +26,7 @@ from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.stacks import as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.priors.exchangeable import as_exchangeable
 

@@ -21,7 +21,7 @@ from fastpriv.channels import QueryChannel
 from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.mechanisms.noise import (
     BLUR,
     FLAT,

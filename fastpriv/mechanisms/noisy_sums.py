@@ -24,7 +24,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.selection import best_selection
 from fastpriv._structure.rows import distinct
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.mechanisms.amplitude import erfc_up, fano_bound
 from fastpriv.mechanisms.noise import (
     BLUR,

@@ -24,7 +24,7 @@ from fastpriv.channels import (
     SupportChannel,
 )
 from fastpriv.errors import EstimateWarning, InvalidInput, TooLarge, described, did_you_mean, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import Digest, Domain, code_table, scalar
 from fastpriv.releasing.estimator import Counts, Estimator, Places, axis_of, moments, shape_of

@@ -37,11 +37,10 @@ from fastpriv.channels.local import (
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, did_you_mean, short
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.draws import raised
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.realised import realised
+from fastpriv.measures.realised import raised, realised
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.priors.base import as_prior
 from fastpriv.releasing.domain import COLUMNS, RECORD, TABLE, Digits, Domain

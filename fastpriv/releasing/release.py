@@ -41,7 +41,7 @@ from fastpriv._sampling.source import is_secure
 from fastpriv._text.numbers import up
 from fastpriv.accounting.ledger.ledger import Ledger, Receipt
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, described
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import FROM_DATA, TABLE, Digest, Domain

@@ -350,11 +350,11 @@ def test_cells_of_posteriors_hold_every_prior_below_their_bound(counts, share, s
             if (cell.low <= Q + 1e-12).all() and (cell.high + 1e-12 >= Q).all()
         ]
         assert homes
-        assert max(-cell.rank for cell in homes) >= individual.information(law)[0]
+        assert max(cell.bound for cell in homes) >= individual.information(law)[0]
         # Cells share only their borders, so that inside of one its own bound holds.
         for cell in homes:
             if (cell.low < Q - 1e-9).all() and (cell.high - 1e-9 > Q).all():
-                assert -cell.rank >= individual.information(law)[0]
+                assert cell.bound >= individual.information(law)[0]
 
 
 @pytest.mark.slow

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import BestFirst, bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
 from fastpriv._matrices.searches.entropy_parts import (
@@ -22,9 +23,7 @@ from fastpriv._matrices.searches.entropy_parts import (
     Individual,
     Node,
     Problem,
-    Tree,
     gibbs,
-    prove_line,
     setup_work,
 )
 from fastpriv.results import Bracket
@@ -50,10 +49,8 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
 
 def _ends(b: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends of the range of t, moved inwards and outwards by the rounding of the entropy."""
-    low, high = 0.0, 0.5
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (low, middle) if _entropy(middle) >= b else (middle, high)
-    inner, outer = _moved(high, 0.5, b), _moved(high, 0.0, b)
+    x = bisect(lambda t: _entropy(t) < b, 0.0, 0.5)[1]
+    inner, outer = _moved(x, 0.5, b), _moved(x, 0.0, b)
     return (inner, 1.0 - inner), (outer, 1.0 - outer)
 
 
@@ -84,10 +81,18 @@ def _divergences(rows: Floats, t: float) -> tuple[float, float]:
 
 # The whole database.
 
-#: Steps of a bisection for ln t, its range, and most steps of the ascent for one t.
-_BISECTIONS, _DB_COLD, _DB_WARM, _ASCENT = 16, 16.0, 2.0, 300
-#: How the steps are lengthened and shortened, and the relative gain below which they end.
-_FASTER, _SLOWER, _STALLED = 1.3, 2.0, 1e-6
+#: Range of ln t.
+_COLDEST_DATABASE = -16.0
+_WARMEST_DATABASE = 2.0
+#: Width to which the range is halved: 16 steps.
+_NARROW = 18.0 * 2.0**-16
+#: Most steps of the ascent for one t.
+_ASCENT = 300
+#: Factors by which steps are lengthened and shortened.
+_FASTER = 1.3
+_SLOWER = 2.0
+#: Relative gain below which an ascent ends.
+_STALLED = 1e-6
 #: Output probabilities below are raised to this one, which raises the bound.
 _FLOOR = 1e-290
 #: Units of work of a step, for each entry.
@@ -104,12 +109,14 @@ def database_bound(individual: Individual, b: float, meter: Meter, deadline: flo
     W, logs = individual.W, individual.logs
     own = np.where(W > 0.0, W * np.log(np.maximum(W, _FLOOR)), 0.0).sum(axis=1)
     best, weights = math.inf, np.log(np.maximum(individual.best[1], _FLOOR))
-    low, high = -_DB_COLD, _DB_WARM
-    for _ in range(_BISECTIONS):
-        t, last, pace = math.exp(0.5 * (low + high)), math.inf, 1.0
+
+    def short_of_entropy(log_t: float) -> bool:
+        """Ascend for one t; whether the fixed point has less entropy than b."""
+        nonlocal best, weights
+        t, last, pace = math.exp(log_t), math.inf, 1.0
         for _ in range(_ASCENT):
             if meter.used() >= deadline:
-                return best
+                break
             meter.spend(_STEP * W.size)
             p = gibbs(weights)
             q = np.maximum(p @ W, _FLOOR)
@@ -120,10 +127,9 @@ def database_bound(individual: Individual, b: float, meter: Meter, deadline: flo
                 break
             best, last, share = min(best, now), now, min(pace * t / (1.0 + t), 1.0)
             weights = (1.0 - share) * np.log(np.maximum(p, _FLOOR)) + share * (logs + far / t)
-        if individual.entropy(gibbs(weights)) < b:
-            low = math.log(t)
-        else:
-            high = math.log(t)
+        return individual.entropy(gibbs(weights)) < b
+
+    bisect(short_of_entropy, _COLDEST_DATABASE, _WARMEST_DATABASE, absolute=_NARROW)
     return best
 
 
@@ -139,12 +145,16 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
 
 # Records peeled off one by one.
 
-#: Points of a grid for the search of t, and about how many products all rows may take afterwards.
-_COARSE, _PRODUCTS = 41, 4e8
-_LEAST, _MOST = 41, 241
-#: Range of ln t, and steps of the search.
-_COLDEST, _WARMEST, _STEPS = -14.0, 3.0, 24
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+#: Points of a grid for the search of t.
+_COARSE = 41
+#: Fewest and most points afterwards; about as many products as all records may take.
+_LEAST = 41
+_MOST = 241
+_PRODUCTS = 4e8
+#: Range of ln t, and steps of the search: they leave 1e-4 of the range.
+_COLDEST = -14.0
+_WARMEST = 3.0
+_STEPS = 24
 
 
 def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
@@ -153,22 +163,12 @@ def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
     ``look`` has the two output laws of the bit's own row, ``others`` the matrices of the other
     rows, with two outputs each. Cost O(rows points^3).
     """
-    low, high = _COLDEST, _WARMEST
-    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    values = [_peeled_at(look, others, b, math.exp(x), _COARSE) for x in inner]
-    for _ in range(_STEPS):  # the bound is convex in t
-        if values[0] <= values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - _GOLDEN * (high - low)
-            values[0] = _peeled_at(look, others, b, math.exp(inner[0]), _COARSE)
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + _GOLDEN * (high - low)
-            values[1] = _peeled_at(look, others, b, math.exp(inner[1]), _COARSE)
+    x, value = golden(  # the bound is convex in t
+        lambda x: _peeled_at(look, others, b, math.exp(x), _COARSE), _COLDEST, _WARMEST, _STEPS
+    )
     points = round((_PRODUCTS / max(1, len(others))) ** (1.0 / 3.0))
-    t = math.exp(0.5 * (low + high))
-    fine = _peeled_at(look, others, b, t, min(max(points, _LEAST), _MOST))
-    return min(fine, *values)
+    points = min(max(points, _LEAST), _MOST)
+    return min(value, _peeled_at(look, others, b, math.exp(x), points))
 
 
 def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: int) -> float:
@@ -229,35 +229,39 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
 _WITHIN = 1.0 - 2.0**-20
 #: Kernels of the search.
 _KERNELS = ("box_bound", "entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
-#: Ascents from random laws.
+#: Ascents from random distributions.
 _STARTS = 24
-#: Number of nodes, and of cells, between two ascents. Cells are bounded much faster.
-_OFTEN, _SELDOM = 8, 500
-#: Most outputs, and least information, of a bit that is searched by its posteriors. Otherwise
-#: there are too many cells, or H(A) and H(A|Y) cancel.
-_OUTPUTS, _LEAST_INFORMATION = 16, 1e-8
-#: Most variables of a bound over slices.
+#: Parts of a search between two ascents; simplices take about a hundred times longer than others.
+_SIMPLICES_PER_ASCENT = 8
+_CELLS_PER_ASCENT = 500
+#: Most outputs of a bit that is searched by its posteriors. Beyond, there are too many cells.
+_OUTPUTS = 16
+#: Least information for posteriors and boxes. Below, H(A) and H(A|Y) cancel.
+_LEAST_INFORMATION = 1e-8
+#: Most inputs of a record that is searched by boxes. Beyond, there are too many.
+_BOXED = 64
+#: Most variables of a bound over slices: Newton's method takes the cube of them.
 _VARIABLES = 400
 #: Variables up to which a bound takes milliseconds.
 _QUICK = 100
 #: Seconds past a time limit after which not even these are begun.
 _GRACE = 0.3
-#: Most inputs of a row that is searched by boxes. Beyond, there are too many.
-_BOXED = 64
-#: Shares of the limit in which searches show what they can do: boxes, posteriors, slices. That by
-#: posteriors of up to ``_FEW`` outputs has a longer time if it is better than boxes, since it is
-#: nearly always better than slices. Slices have a longer one if there are no posteriors. The rest
-#: is for the best one.
-_BRIEF, _TRIAL, _LONGER, _HALF, _FEW = 0.1, 0.2, 0.6, 0.5, 8
-#: Most units of work in which boxes show it. Where they suit, they need less.
+#: Shares of the limit in which every search shows what it can do; the tightest has the rest.
+_TRIAL_OF_BOXES = 0.1
+_TRIAL = 0.2
+#: Most units of work of the trial of boxes. Where they suit, they need less.
 _BOXES = 3e9
-#: Most rows that are peeled off, and units of work for each.
-_ROWS, _PEEL = 64, 1e8
-#: Units of work of a search without a time limit, and of an ascent per entry of the matrix.
-_WORK, _CLIMB = 1e9, 4000
+#: Most records that are peeled off.
+_PEELED = 64
+#: Units of work for each of them.
+_PEEL = 1e8
+#: Units of work of a search without a time limit.
+_WORK = 1e9
+#: Units of work of an ascent, for each entry of the matrix.
+_CLIMB = 4000
 
-#: A search of individuals, whose first bounds may take until some time.
-Way = Callable[[list[Individual], float], Tree[Any] | None]
+#: A part of the priors of one individual.
+P = TypeVar("P", Box, Cell, Node)
 
 
 class Constrained:
@@ -334,6 +338,11 @@ class Search:
         """The value that an upper bound has to reach."""
         return self.lower + _WITHIN * self.gap * min(1.0, self.lower)
 
+    @property
+    def reach(self) -> float:
+        """The accuracy to which bounds are computed, well within the gap."""
+        return 0.1 * self.gap * min(1.0, self.lower)
+
     def deadline(self, share: float) -> float:
         """Return what the meter shows when a fraction of the limit is used."""
         return share * self.meter.limit
@@ -388,38 +397,53 @@ class Search:
     def race(self, individuals: list[Individual], end: float) -> float:
         """Search in several ways for a while each, and go on with the one that is tightest."""
         begin, best, leader = self.meter.used(), self.most, None
-        for way, shares in self.ways(individuals):
-            start, tree, level = self.meter.used(), None, best
-            for share in shares:
-                until = start + share * (end - begin)
-                tree = way(individuals, until) if tree is None else tree
-                level = self.grown(tree, until)
-                if level >= best:
-                    break
+        for search, share in self.searches(individuals):
+            until = self.meter.used() + share * (end - begin)
+            tree = search(individuals)
+            if tree is None:
+                continue
+            if (level := self.grown(tree, until)) < best:
                 best, leader = level, tree
-                if best <= self.floor:
-                    return best
-        return min(best, self.grown(leader, end))
+            if best <= self.floor:
+                return best
+        return best if leader is None else min(best, self.grown(leader, end))
 
-    def ways(self, individuals: list[Individual]) -> list[tuple[Way, list[float]]]:
-        """Return the searches that suit individuals, with their shares of the time.
-
-        The second share is for a search that is the tightest so far after the first.
-        """
-        found: list[tuple[Way, list[float]]] = []
-        if self.lower > _LEAST_INFORMATION and all(len(each.W) <= _BOXED for each in individuals):
-            found.append((self.by_boxes, [min(_BRIEF, _BOXES / max(self.meter.room(), 1.0))]))
+    def searches(
+        self, individuals: list[Individual]
+    ) -> list[tuple[Callable[[list[Individual]], BestFirst[Any] | None], float]]:
+        """Return the searches that suit individuals, with the shares of the time to try them."""
+        boxed = all(len(each.W) <= _BOXED for each in individuals)
+        suitable: list[tuple[Callable[[list[Individual]], BestFirst[Any] | None], float]] = []
+        if boxed and self.lower > _LEAST_INFORMATION:
+            share = min(_TRIAL_OF_BOXES, _BOXES / max(self.meter.room(), 1.0))
+            suitable.append((self.by_boxes, share))
         if all(map(self.few, individuals)):
-            small = all(each.rest.shape[1] <= _FEW for each in individuals)
-            found.append((self.by_posteriors, [_TRIAL, _LONGER] if small else [_TRIAL]))
-            found.append((self.by_slices, [_TRIAL]))
-        else:
-            found.append((self.by_slices, [_HALF]))
-        return found
+            suitable.append((self.by_posteriors, _TRIAL))
+        suitable.append((self.by_slices, _TRIAL))
+        return suitable
 
-    def grown(self, tree: Tree[Any] | None, end: float) -> float:
-        """Let a tree grow until some time, and return its bound."""
-        return self.most if tree is None else tree.grow(self.meter, end)
+    def grown(self, tree: BestFirst[Any], end: float) -> float:
+        """Go on with a search until some time, and return its bound."""
+        return tree.run(lambda: self.floor, lambda: self.meter.used() >= end)
+
+    def tree(self, parts: list[P], owner: Callable[[P], Individual], often: int) -> BestFirst[P]:
+        """Return a best-first search over parts, with an ascent for every ``often`` of them."""
+
+        def split(part: P) -> list[P]:
+            self.seen += 1
+            if self.seen % often == 0:
+                self.climb(owner(part), part.p)
+            self.meter.spend(part.work)
+            children = part.children(self.floor) if part.bound > self.floor else []
+            if not children:  # rounding hides what the bound misses
+                search.close(part.bound)
+            for child in children:
+                if child.bound <= self.floor:
+                    search.close(child.bound)
+            return [child for child in children if child.bound > self.floor]
+
+        search: BestFirst[P] = BestFirst(parts, split)
+        return search
 
     def few(self, individual: Individual) -> bool:
         """Whether the posteriors of an individual are worth a search."""
@@ -435,7 +459,7 @@ class Search:
         left = self.meter.room()
         return (
             len(individual.slices) == 2
-            and 0 < len(individual.others) <= _ROWS
+            and 0 < len(individual.others) <= _PEELED
             and all(kernel.shape[1] == 2 for kernel in individual.others)
             and left > _PEEL * len(individual.others)
         )
@@ -448,94 +472,42 @@ class Search:
             tops.append(peeled_bound(each.look, each.others, self.b - each.doubt))
         return max(tops)
 
-    def by_boxes(self, individuals: list[Individual], _: float) -> Tree[Box] | None:
+    def by_boxes(self, individuals: list[Individual]) -> BestFirst[Box] | None:
         """Return the search over boxes of priors, None if there is no time."""
         boxes: list[Box] = []
         for individual in individuals:
             if self.too_late(individual):
                 return None
             boxes.append(Boxes(individual, self.b).root(self.floor))
-        return Tree(boxes, lambda box: self.level(box.problem.individual, box.p, _SELDOM))
+        return self.tree(boxes, lambda box: box.problem.individual, _CELLS_PER_ASCENT)
 
-    def by_posteriors(self, individuals: list[Individual], _: float) -> Tree[Cell] | None:
+    def by_posteriors(self, individuals: list[Individual]) -> BestFirst[Cell] | None:
         """Return the search over cells of the posteriors of bits, None if there is no time."""
-        reach = 0.1 * self.gap * min(1.0, self.lower)
         cells: list[Cell] = []
         if self.meter.too_late(sum(map(setup_work, individuals))):
             return None
         for individual in individuals:
             if self.too_late(individual):
                 return None
-            cells.append(Bit(individual, self.b).root(self.floor, reach))
-        return Tree(cells, lambda cell: self.level(cell.problem.individual, cell.p, _SELDOM))
+            cells.append(Bit(individual, self.b).root(self.floor, self.reach))
+        return self.tree(cells, lambda cell: cell.problem.individual, _CELLS_PER_ASCENT)
 
-    def by_slices(self, individuals: list[Individual], end: float) -> Tree[Node] | None:
-        """Return the search over simplices of the laws of slices, None if there is no time.
-
-        The search of roots, which may be all that is needed, can take until ``end``.
-        """
+    def by_slices(self, individuals: list[Individual]) -> BestFirst[Node] | None:
+        """Return the search over simplices of slices, None if there is no time."""
         nodes, owners = [], {}
-        begin = self.meter.used()
         if any(individual.variables > _VARIABLES for individual in individuals):
             return None
-        for k, individual in enumerate(individuals):
+        for individual in individuals:
             if self.too_late(individual):
                 return None
-            node = self.root(individual, begin + (end - begin) * (k + 1) / len(individuals))
-            owners[id(node.problem)] = individual
+            problem = Problem(individual.slices, individual.E, self.b - individual.doubt)
+            node = problem.root(individual.best[1], self.floor, self.reach)
+            self.climb(individual, node.p)
+            owners[id(problem)] = individual
             nodes.append(node)
-        return Tree(nodes, lambda node: self.level(owners[id(node.problem)], node.p, _OFTEN))
+        return self.tree(nodes, lambda node: owners[id(node.problem)], _SIMPLICES_PER_ASCENT)
 
     def by_database(self, individuals: list[Individual]) -> float:
         """Return an upper bound from what the output tells about the whole database."""
         end = self.deadline(0.5)
         return max(database_bound(each, self.b, self.meter, end) for each in individuals)
-
-    def level(self, individual: Individual, p: Floats, often: int) -> float:
-        """Return the floor, after an ascent from p now and then."""
-        self.seen += 1
-        if self.seen % often == 0:
-            self.climb(individual, p)
-        return self.floor
-
-    def root(self, individual: Individual, deadline: float) -> Node:
-        """Bound over all laws of an individual, searching single slices where that helps.
-
-        Slices are searched at the output law and the multiplier of the best law first, if every
-        slice by itself seems to tell most there: then nothing is lost. After that they are
-        searched at those of the bound, as long as this narrows it.
-        """
-        problem = Problem(individual.slices, individual.E, self.b - individual.doubt, 0)
-        node = self.whole(individual, problem, individual.best[1])
-        law = individual.best[1]
-        d, t = law @ individual.E, individual.multiplier(law)
-        hopeless = self.meter.too_late(individual.separation_work())
-        apart = not hopeless and individual.separates(law, d, t)
-        while -node.rank > self.floor and (left := deadline - self.meter.used()) > 0.0:
-            gap, gain = -node.rank - self.lower, 0.0
-            if not apart:
-                mixed = len(problem.base)
-                d, t = node.z[:mixed] @ problem.base, float(node.z[mixed])
-            lines = [part.proved for part in individual.slices]
-            tolerance = (0.1 * self.gap * min(1.0, self.lower)) if apart else 0.02 * gap
-            for part, own in zip(individual.slices, problem.split(node.p), strict=True):
-                if len(part.rows) > 1:
-                    until = self.meter.used() + left / (2 * len(individual.slices))
-                    prove_line(part, own, d, t, tolerance, self.meter, until)
-            better = self.whole(individual, problem, node.p)
-            if better.rank > node.rank:
-                node, gain = better, better.rank - node.rank
-            else:
-                for part, line in zip(individual.slices, lines, strict=True):
-                    part.proved = line
-            if not apart and gain < 0.05 * gap:
-                break
-            apart = False
-        return node
-
-    def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
-        """Bound over all laws, with tangents at p, and ascend from where it is attained."""
-        reach = 0.1 * self.gap * min(1.0, self.lower)
-        node = problem.root(p, problem.ample(), self.floor, reach)
-        self.climb(individual, node.p)
-        return node

@@ -8,17 +8,13 @@ D(V || r) <= sum_x pi_x line_x - theta H(pi).
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
@@ -32,8 +28,6 @@ _CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 8
 _CONTRACTED = 256
 #: Output probabilities of the uniform law below the first are raised by a mean of all rows.
 _RARE, _MIXED = 1e-100, 1e-6
-#: Where ascents within a slice start, their steps, and the difference that does not count.
-_NEAR, _ASCENT, _SAME = 0.9, 300, 1e-6
 #: Weight of the uniform law in the law that a line touches, so that it has no zeros.
 _EVEN = 1e-9
 #: Least probability of a slice whose conditional law a line may touch.
@@ -92,7 +86,7 @@ class Slice:
         kernels.row_divergences(rows, r, np.zeros(len(r)), 0, len(rows), self.far)
         self.by_inputs = len(rows) <= len(r)
         self.eta = _contraction(rows)
-        self.proved = self.tangent(self.even)
+        self.central = self.tangent(self.even)
 
     @property
     def corners(self) -> int:
@@ -127,41 +121,6 @@ class Slice:
         size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
         return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
 
-    def from_maximum(self, most: float, d: Floats, t: float) -> Line:
-        """Turn D(V || r + d) + t H(pi) <= most, for all laws, into a line."""
-        values, doubt = self.towards(d)
-        return Line(t, most - values, doubt + 4.0 * ULP * abs(most))
-
-    def towards(self, d: Floats) -> tuple[Floats, Floats]:
-        """Return D(V || r + d) - D(V || r) as a value per input, and its rounding error."""
-        logs = np.log1p(d / self.r)
-        shift = math.fsum(map(kernels.divergence, self.r, self.r + d, -d))
-        size = np.abs(self.E) @ (np.abs(logs) + np.abs(d) / (self.r + d)) + shift
-        lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
-        return shift - self.E @ logs, (len(self.r) + 160) * ULP * size + 4.0 * ULP * lost
-
-    def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p.
-
-        It only chooses what is tried. Where a small t overflows, the comparison fails.
-        """
-        with np.errstate(all="ignore"):
-            return self._ascents_agree(p, d, t)
-
-    def _ascents_agree(self, p: Floats, d: Floats, t: float) -> bool:
-        extra = self.towards(d)[0]
-        starts = _NEAR * np.eye(len(p)) + (1.0 - _NEAR) * self.even
-        laws = np.vstack([p / p.sum(), starts])
-        for _ in range(_ASCENT):
-            V = laws @ self.rows
-            heights = np.log(np.maximum(V, _TINY) / self.r) @ self.rows.T + extra
-            scores = heights / t + self.logs
-            laws = np.exp(scores - scores.max(axis=1, keepdims=True))
-            laws /= laws.sum(axis=1, keepdims=True)
-        top = scores.max(axis=1)
-        values = t * (top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
-        return bool(values[1:].max() <= values[0] + _SAME * t)
-
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""
         near = simplex.B @ simplex.heights
@@ -170,9 +129,9 @@ class Slice:
             other = self.tangent(p)
         else:
             other = Line(0.0, self.far, (len(self.r) + 128) * ULP * self.far)
-        doubt = loose + other.doubt + self.proved.doubt
-        values = np.stack([near, other.values, self.proved.values, doubt])
-        return values, np.array([other.theta, self.proved.theta])
+        doubt = loose + other.doubt + self.central.doubt
+        values = np.stack([near, other.values, self.central.values, doubt])
+        return values, np.array([other.theta, self.central.theta])
 
 
 class Individual:
@@ -283,18 +242,6 @@ class Individual:
         size = (self.W.shape[1] + 64) * ULP * (float(np.abs(slopes).max()) + 1.0)
         return float(np.ptp(slopes) + 4.0 * size)
 
-    def separation_work(self) -> float:
-        """Return about how many units of work it takes to see whether slices separate."""
-        return float(sum(_ASCENT * part.rows.size * (2 * len(part.rows)) for part in self.slices))
-
-    def separates(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""
-        return t > 0.0 and all(
-            part.tells_most(own, d, t)
-            for part, own in zip(self.slices, self.split(p), strict=True)
-            if len(part.rows) > 1
-        )
-
     def climb(self, p: Floats, b: float) -> Floats:
         """Ascend from p, and return a law with H >= b and locally large information."""
         p = np.maximum(p, 1e-9 * self.even)
@@ -382,7 +329,7 @@ class Boxes:
         bound, t, at, cut = kernels.box_bound(
             low, high, least, most, one.W, one.logs, one.edges, self.order, self.b, floor, t, p
         )
-        return Box(-bound, low, high, least, most, t, p, at, cut, self)
+        return Box(bound, low, high, least, most, t, p, at, cut, self)
 
     def root(self, floor: float) -> Box:
         """Bound over all priors."""
@@ -391,20 +338,20 @@ class Boxes:
         return self.box(low, self.high, self.least, self.most, self.t, law / law.sum(), floor)
 
 
-@dataclass(order=True)
+@dataclass
 class Box:
     """Ranges of the probabilities, the bound over them, and the law and multiplier behind it."""
 
-    rank: float  #: minus the bound
-    low: Floats = field(compare=False)
-    high: Floats = field(compare=False)
-    least: Floats = field(compare=False)
-    most: Floats = field(compare=False)
-    t: float = field(compare=False)
-    p: Floats = field(compare=False)
-    at: int = field(compare=False)  #: the range to cut, of an input or of a value; -1 if none
-    cut: float = field(compare=False)
-    problem: Boxes = field(compare=False)
+    bound: float  #: on the information over it
+    low: Floats
+    high: Floats
+    least: Floats
+    most: Floats
+    t: float
+    p: Floats
+    at: int  #: the range to cut, of an input or of a value; -1 if none
+    cut: float
+    problem: Boxes
 
     @property
     def work(self) -> float:
@@ -425,7 +372,7 @@ class Box:
                 ends[2 + side][self.at - inputs] = self.cut
             high, low, most, least = ends
             child = self.problem.box(low, high, least, most, self.t, self.p, floor)
-            child.rank = max(child.rank, self.rank)
+            child.bound = min(child.bound, self.bound)
             parts.append(child)
         return parts
 
@@ -521,25 +468,25 @@ class Bit:
             low, high, z, self.W, self.look, self.individual.order, self.logs, self.edges,
             self.least, self.most, self.b, floor, reach, p,
         )  # fmt: skip
-        return Cell(-bound, low, high, z, p, output, cut, self)
+        return Cell(bound, low, high, z, p, output, cut, self)
 
     def root(self, floor: float, reach: float) -> Cell:
         """Bound over all priors."""
         return self.cell(*self.ranges, self.start, floor, reach)
 
 
-@dataclass(order=True)
+@dataclass
 class Cell:
     """Ranges of the posteriors, the bound over them, and the point and the law that attain it."""
 
-    rank: float  #: minus the bound
-    low: Floats = field(compare=False)
-    high: Floats = field(compare=False)
-    z: Floats = field(compare=False)
-    p: Floats = field(compare=False)
-    output: int = field(compare=False)  #: whose range to split, -1 if none is wide
-    cut: float = field(compare=False)
-    problem: Bit = field(compare=False)
+    bound: float  #: on the information over it
+    low: Floats
+    high: Floats
+    z: Floats
+    p: Floats
+    output: int  #: whose range to split, -1 if none is wide
+    cut: float
+    problem: Bit
 
     @property
     def work(self) -> float:
@@ -550,15 +497,16 @@ class Cell:
         """Split the range in which the bound is loosest."""
         if self.output < 0:
             return []
-        reach = 0.02 * (-self.rank - floor)
+        reach = 0.02 * (self.bound - floor)
         middle, other = self.high.copy(), self.low.copy()
         middle[self.output] = other[self.output] = self.cut
         parts = []
         for low, high in ((self.low, middle), (other, self.high)):
             child = self.problem.cell(low, high, self.z, floor, reach)
-            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
-                child = max(child, self.problem.cell(low, high, self.problem.start, floor, reach))
-            child.rank = max(child.rank, self.rank)
+            if child.bound >= self.bound:  # nothing gained: the point may have been a bad start
+                again = self.problem.cell(low, high, self.problem.start, floor, reach)
+                child = min(child, again, key=lambda part: part.bound)
+            child.bound = min(child.bound, self.bound)
             parts.append(child)
         return parts
 
@@ -583,25 +531,16 @@ def _basis(E: Floats, r: Floats) -> tuple[Floats, Floats]:
 
 
 class Problem:
-    """The problem that the kernel bounds: all slices of an individual, or one slice at q and t."""
+    """The problem that the kernel bounds, over all slices of an individual."""
 
-    def __init__(self, slices: list[Slice], E: Floats, b: float, held: int) -> None:
-        self.slices, self.E, self.b, self.held = slices, E, b, held
+    def __init__(self, slices: list[Slice], E: Floats, b: float) -> None:
+        self.slices, self.E, self.b = slices, E, b
         self.logs = np.concatenate([part.logs for part in slices])
         self.inputs = len(self.logs)
         self.base, self.middle = _basis(E, slices[0].r)
         self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
         self.corners = max(part.corners for part in slices)
         self.scale = max(float(part.far.max()) for part in slices)
-        self.extra, self.extra_doubt = np.zeros(len(E)), np.zeros(len(E))
-
-    @classmethod
-    def single(cls, part: Slice, d: Floats, t: float) -> Problem:
-        """Return max over laws of a slice of D(V || r + d) + t H."""
-        made = cls([part], np.zeros_like(part.E), 0.0, 0)
-        made.held = len(made.base) + 1
-        made.extra, made.extra_doubt = part.towards(d)
-        return made
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
@@ -609,7 +548,7 @@ class Problem:
 
     def start(self, t: float) -> Floats:
         """Return a point where the bound is finite."""
-        thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
+        thetas = [max(part.eta, part.central.theta, 1e-300) for part in self.slices]
         blocks = [
             [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
         ]
@@ -634,42 +573,38 @@ class Problem:
             where = slice(int(self.edges[a]), int(self.edges[a + 1]))
             lines[:, where], thetas[:, a] = part.lines(simplex, own)
             B[where, : simplex.B.shape[1]] = simplex.B
-        lines[:3] += self.extra
-        lines[3] += self.extra_doubt
         rough = np.array([simplex.rough for simplex in simplices])
         z, law, r = z.copy(), np.empty(self.inputs), self.slices[0].r
         most = kernels.entropy_bound(
-            z, self.held, mu, self.E, self.base, r, self.logs, self.edges, thetas, lines, B, rough,
+            z, 0, mu, self.E, self.base, r, self.logs, self.edges, thetas, lines, B, rough,
             self.b, floor, reach, law,
         )  # fmt: skip
-        return Node(-most, simplices, z, law, self)
+        return Node(most, simplices, z, law, self)
 
-    def root(self, p: Floats, t: float, floor: float, reach: float) -> Node:
-        """Bound over all laws, with tangents at the law p."""
+    def root(self, p: Floats, floor: float, reach: float) -> Node:
+        """Bound over all distributions, with tangents at p."""
         whole = [part.whole() for part in self.slices]
-        return self.bound(whole, p, self.start(t), 0.1 * self.scale, floor, reach)
+        return self.bound(whole, p, self.start(self.ample()), 0.1 * self.scale, floor, reach)
 
-    def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
-        """Bound over simplices, starting from their centres; t is used only if it is fixed."""
-        t = t if self.held else self.ample()
-        return self.bound(
-            simplices, gibbs(self.logs), self.start(t), 0.1 * self.scale, floor, reach
-        )
+    def afresh(self, simplices: list[Simplex], floor: float, reach: float) -> Node:
+        """Bound over simplices, starting from their centres."""
+        z, mu = self.start(self.ample()), 0.1 * self.scale
+        return self.bound(simplices, gibbs(self.logs), z, mu, floor, reach)
 
     def ample(self) -> float:
         """Return a t that leaves room for all thetas."""
-        return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
+        return self.scale + 2.0 * max(max(part.eta, part.central.theta) for part in self.slices)
 
 
-@dataclass(order=True)
+@dataclass
 class Node:
     """Simplices, the bound over them, and the point and the law of the inputs that attain it."""
 
-    rank: float  #: minus the bound
-    simplices: list[Simplex] = field(compare=False)
-    z: Floats = field(compare=False)
-    p: Floats = field(compare=False)
-    problem: Problem = field(compare=False)
+    bound: float  #: on the information over it
+    simplices: list[Simplex]
+    z: Floats
+    p: Floats
+    problem: Problem
 
     @property
     def work(self) -> float:
@@ -686,80 +621,14 @@ class Node:
         a = int(np.argmax(misses))
         if misses[a] <= 0.0 or np.abs(self.simplices[a].B).max() > _FINEST:
             return []
-        parts, gap, problem = [], 0.02 * (-self.rank - floor), self.problem
+        parts, gap, problem = [], 0.02 * (self.bound - floor), self.problem
         for half in self.simplices[a].halves(laws[a], slices[a]):
             simplices = [*self.simplices[:a], half, *self.simplices[a + 1 :]]
             mu = max(gap, 2e-4 * problem.scale)
             child = problem.bound(simplices, self.p, problem.calmed(self.z), mu, floor, gap)
-            if child.rank <= self.rank:  # nothing gained: the point may have been a bad start
-                child = max(
-                    child, problem.afresh(simplices, float(self.z[len(problem.base)]), floor, gap)
-                )
-            child.rank = max(child.rank, self.rank)
+            if child.bound >= self.bound:  # nothing gained: the point may have been a bad start
+                again = problem.afresh(simplices, floor, gap)
+                child = min(child, again, key=lambda part: part.bound)
+            child.bound = min(child.bound, self.bound)
             parts.append(child)
         return parts
-
-
-Part = TypeVar("Part", Node, Cell, Box)
-
-
-class Tree(Generic[Part]):
-    """Branch and bound that can be stopped and continued."""
-
-    heap: list[Part]
-    floor: Callable[[Part], float]  #: what the bound of a part has to reach
-
-    def __init__(self, parts: list[Part], floor: Callable[[Part], float]) -> None:
-        self.heap, self.floor, self.closed = parts, floor, -math.inf
-        heapq.heapify(self.heap)
-
-    @property
-    def bound(self) -> float:
-        """The bound over all parts."""
-        return max(self.closed, -self.heap[0].rank) if self.heap else self.closed
-
-    def grow(self, meter: Meter, deadline: float) -> float:
-        """Halve the worst part until its bound is at most its floor. Return the bound over all."""
-        while self.heap and meter.used() < deadline:
-            level = self.floor(self.heap[0])
-            if -self.heap[0].rank <= level:
-                break
-            part = heapq.heappop(self.heap)
-            meter.spend(part.work)
-            children = part.children(level)
-            if not children:  # rounding hides what the bound misses
-                self.closed = max(self.closed, -part.rank)
-            for child in children:
-                if -child.rank <= level:
-                    self.closed = max(self.closed, -child.rank)
-                else:
-                    heapq.heappush(self.heap, child)
-        return self.bound
-
-
-def prove_line(
-    part: Slice,
-    p: Floats,
-    d: Floats,
-    t: float,
-    tolerance: float,
-    meter: Meter,
-    deadline: float,
-) -> None:
-    """Search a slice at q = r + d and t, and keep the line that this proves."""
-    problem = Problem.single(part, d, t)
-    best = -math.inf
-
-    def floor(node: Node) -> float:
-        nonlocal best
-        law = node.p / node.p.sum()
-        seen = law > 0.0
-        entropy = -float(law[seen] @ (np.log(law[seen]) - part.logs[seen]))
-        e = law @ part.E
-        value = divergence(part.r + e, part.r, e) + float(law @ problem.extra) + t * entropy
-        best = max(best, value)
-        return best + tolerance
-
-    root = problem.root(p, t, -math.inf, 0.1 * tolerance)
-    if root.rank > -math.inf:
-        part.proved = part.from_maximum(Tree([root], floor).grow(meter, deadline), d, t)

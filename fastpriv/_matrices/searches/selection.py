@@ -22,8 +22,6 @@ of a slice have similar overlaps with the other slices.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property, reduce
@@ -34,6 +32,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import ULP, log_up, raised, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.warm_up import load_kernels
@@ -202,6 +201,7 @@ class Node(NamedTuple):
 
     problem: int
     slices: tuple[Ints, ...]
+    bound: float = math.inf  # on the capacity of its selections
 
     @property
     def selections(self) -> int:
@@ -222,8 +222,7 @@ class Search:
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
         self.far = np.empty(len(table))  # bounds on divergences from the law used last
-        self.heap: list[tuple[float, int, Node]] = []  # minus the bound, a number, the node
-        self.number = itertools.count()
+        self.tree: BestFirst[Node] | None = None
         self.star: Floats | None = None  # the same for the output law of the best selection
 
     @property
@@ -440,29 +439,30 @@ class Search:
             made = [(*node.slices[:a], half, *node.slices[a + 1 :]) for half in (near, other)]
         return [node._replace(slices=slices) for slices in made]
 
+    def split(self, node: Node) -> list[Node]:
+        """Bound a node more closely. List its selections, or split it."""
+        self.meter.spend(_NODE)
+        bound = min(node.bound, self.bound_by_best(node))
+        if bound > self.target:
+            bound = min(bound, self.refine(node))
+        if bound <= self.target:
+            self.settled = max(self.settled, bound)
+            return []
+        if self.listed(node) and self.settle(node):
+            return []
+        return [part._replace(bound=bound) for part in self.parts(node)]
+
     def run(self, nodes: list[Node], deadline: float) -> float:
         """Return a bound on all selections of all nodes, until the meter shows ``deadline``.
 
         The next call continues.
         """
         self.deadline = deadline
-        if not self.heap:
-            self.heap = [(-self.root(node), next(self.number), node) for node in nodes]
-            self.scatter([node for above, _, node in self.heap if -above > self.target])
-            heapq.heapify(self.heap)
-        heap = self.heap
-        while heap and -heap[0][0] > self.target and not self.over:
-            above, _, node = heapq.heappop(heap)
-            self.meter.spend(_NODE)
-            least = min(-above, self.bound_by_best(node))
-            if least > self.target:
-                least = min(least, self.refine(node))
-            if least <= self.target:
-                self.settled = max(self.settled, least)
-            elif not self.listed(node) or not self.settle(node):
-                for part in self.parts(node):
-                    heapq.heappush(heap, (-least, next(self.number), part))
-        rest = -heap[0][0] if heap else 0.0
+        if self.tree is None:
+            roots = [node._replace(bound=self.root(node)) for node in nodes]
+            self.scatter([node for node in roots if node.bound > self.target])
+            self.tree = BestFirst(roots, self.split)
+        rest = self.tree.run(lambda: self.target, lambda: self.over)
         return max(rest, self.settled, self.upper)
 
 

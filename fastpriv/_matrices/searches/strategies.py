@@ -15,9 +15,7 @@ mixed actions m[y, w], whose gain is at most the vulnerability V,
 
 from __future__ import annotations
 
-import heapq
 import math
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 from fastpriv._core.clock import Meter
 from fastpriv._core.highs import Model, Rows
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 
 #: Units of work of a linear program for each of its coefficients, and of a whole search.
@@ -113,10 +112,13 @@ class Problem:
 
 
 class _Node(NamedTuple):
-    bound: float
-    law: Floats
-    loose: int
-    action: int
+    """Strategies in which some actions are allowed after each output."""
+
+    allowed: Mask
+    bound: float  # on the leakage of these strategies
+    law: Floats  # of the relaxation
+    loose: int  # output whose actions are divided next, -1 if each output has one action
+    action: int  # the best one after that output
 
 
 class Relaxation:
@@ -194,7 +196,9 @@ class Relaxation:
         spare[allowed.sum(axis=1) == 1] = -math.inf
         loose = int(spare.argmax())
         action = int(values[loose].argmax())
-        return _Node(bound, as_law(whole), loose if spare[loose] > -math.inf else -1, action)
+        return _Node(
+            allowed, bound, as_law(whole), loose if spare[loose] > -math.inf else -1, action
+        )
 
 
 def search(problem: Problem, cap: float, gap: float, time_limit: float | None) -> Search:
@@ -210,28 +214,28 @@ def search(problem: Problem, cap: float, gap: float, time_limit: float | None) -
     if entries > _LARGEST:
         return Search(lower, max(lower, min(cap, _plain_bound(problem))), law)
     relaxation = Relaxation(problem)
-    everything = np.ones((outputs, actions), np.bool_)
-    numbers = count()  # so that equal bounds do not compare arrays
-    node = relaxation.solve(everything)
-    heap = [(-min(node.bound, cap), next(numbers), everything, node)]
-    closed = lower
-    while heap:
-        lower, law = max((lower, law), problem.climb(heap[0][3].law), key=lambda pair: pair[0])
-        bound, _, allowed, node = heap[0]
-        if -bound <= max(lower, closed) + gap or meter.used() >= meter.limit:
-            break
-        heapq.heappop(heap)
-        if node.loose < 0:  # one strategy: the program has its value
-            closed = max(closed, -bound)
-            continue
+    root = relaxation.solve(np.ones((outputs, actions), np.bool_))
+    best, proved = max((lower, law), problem.climb(root.law), key=lambda pair: pair[0]), lower
+
+    def split(node: _Node) -> list[_Node]:
+        nonlocal best, proved
+        best = max(best, problem.climb(node.law), key=lambda pair: pair[0])
+        if node.bound <= max(best[0], proved) + gap or node.loose < 0:
+            proved = max(proved, node.bound)  # close enough, or the value of one strategy
+            return []
+        parts = []
         for kept in (True, False):
-            child = allowed.copy()
-            child[node.loose] &= (np.arange(actions) == node.action) == kept
-            made = relaxation.solve(child)
+            allowed = node.allowed.copy()
+            allowed[node.loose] &= (np.arange(actions) == node.action) == kept
+            part = relaxation.solve(allowed)
             meter.spend(_PER_ENTRY * entries)
-            heapq.heappush(heap, (max(-made.bound, bound), next(numbers), child, made))
-    upper = max(lower, closed, -heap[0][0] if heap else lower)
-    return Search(lower, max(lower, min(upper, cap)), law)
+            parts.append(part._replace(bound=min(part.bound, node.bound)))
+        return parts
+
+    tree = BestFirst([root._replace(bound=min(root.bound, cap))], split)
+    rest = tree.run(lambda: max(best[0], proved) + gap, lambda: meter.used() >= meter.limit)
+    lower, law = best
+    return Search(lower, max(lower, min(max(proved, rest), cap)), law)
 
 
 def _plain_bound(problem: Problem) -> float:

@@ -19,10 +19,15 @@ from fastpriv.accounting.ledger.profiles import profile_text
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.levels import LEVELS
-from fastpriv.measures.realised import drawn_level, realised
+from fastpriv.measures.realised import (
+    INFORMATION_ERROR,
+    drawn_level,
+    raised,
+    raised_information,
+    realised,
+)
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution

@@ -167,7 +167,7 @@ def test_four_slices(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [[[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.3, 0.2, 0.5]]])
 def test_products_are_below_the_bound_of_affinities(kernel):
-    from fastpriv.measures.individual.alike import affinity_limit
+    from fastpriv.measures.individual.equal_records import affinity_limit
 
     for n in (1, 2):
         channel = fp.ProductChannel([kernel] * n)

@@ -1,13 +1,10 @@
-"""Stacks: many plain matrices of one shape, measured by one call.
-
-Each matrix W[b] of a stack (B, N, K) is a channel of one row with N values. A stack is worked
-through in blocks that fit the cache, split over threads. Nothing of the size of the stack is made.
-"""
+"""Channels, priors, rows and outputs as users give them: objects of the package or arrays."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +12,146 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.threads import split
-from fastpriv._core.validation import Floats
-from fastpriv.errors import InvalidInput
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Distribution
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.sets import PriorSet
+from fastpriv.spaces import Space
 
-#: Entries of a block, and fewest entries worth a thread of their own.
-_BLOCK, _GRAIN = 1 << 16, 1 << 15
+#: Entries of a block: half a megabyte, which stays in the cache.
+_BLOCK = 1 << 16
+#: Fewest entries worth a thread of their own: starting one takes as long as reading these.
+_GRAIN = 1 << 15
 #: Numbers that were checked before are not checked again.
 _ANY = float("inf")
-
 #: From this number of entries on, one matrix is split over threads.
 _LARGE = 1 << 17
-
 #: What a stack may be given as.
 _ARRAYS = (np.ndarray, list, tuple)
-
 #: A kernel of ``fastpriv.kernels.stacks``: matrices, priors if it takes any, tolerance, results.
 Kernel = Callable[..., int]
+
+
+def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None) -> AbstractChannel:
+    """Return the channel, made from a plain matrix if it is one."""
+    if isinstance(channel, AbstractChannel):
+        return channel
+    if isinstance(channel, Distribution):
+        raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+    if hasattr(channel, "channel"):
+        kind = type(channel).__name__
+        raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
+    if not _array_like(channel):
+        raise InvalidInput(
+            f"a finite channel or a matrix of probabilities is expected, got {described(channel)}; "
+            "noise with infinitely many outputs has measures of its own, see its methods"
+        )
+    return Channel(channel, space)
+
+
+def _array_like(given: object) -> bool:
+    """Whether it may hold numbers: a sequence, an array, a frame; or names a file that does."""
+    return (
+        isinstance(given, Sequence | os.PathLike)
+        or hasattr(given, "__array__")
+        or hasattr(given, "__len__")
+    )
+
+
+def as_pair(
+    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
+) -> tuple[AbstractChannel, Distribution]:
+    """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
+    if isinstance(prior, PriorSet):
+        raise InvalidInput(
+            "one prior is needed here; a PriorSet is taken by pml_level, row_pml, conditional_pml "
+            "and individual_capacity"
+        )
+    _same_labels(channel, prior)
+    mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
+    return mechanism, as_prior(prior, mechanism.space)
+
+
+def _same_labels(channel: object, prior: object) -> None:
+    """Refuse a labelled matrix and a labelled vector (pandas) whose labels are in other orders."""
+    rows, values = getattr(channel, "index", None), getattr(prior, "index", None)
+    equals = getattr(rows, "equals", None)
+    if equals is None or not hasattr(values, "equals") or equals(values):
+        return
+    raise InvalidInput(
+        "the labels of the prior are not those of the channel's rows, in the same order; align "
+        "them: prior.reindex(channel.index), or give .to_numpy() of both"
+    )
+
+
+def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
+    """Return the number of a row, checked."""
+    number = check.integer(i, "row", 0)
+    if number >= mechanism.space.n:
+        raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {short(number)}")
+    return number
+
+
+def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
+    """Return one output as rows of the output space, from its index or its rows."""
+    space: Space = mechanism.output_space
+    if check.array(y, "y").ndim == 0:
+        number = check.integer(y, "y", 0)
+        count = mechanism.output_count
+        if number >= count:
+            raise InvalidInput(
+                f"y must be below the number of outputs {short(count)}, got {short(number)}"
+            )
+        return mechanism.output_row(number)
+    rows = check.rows(y, space.sizes)
+    if rows.ndim != 1:
+        raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")
+    return rows
+
+
+# Channels given as scipy.sparse matrices.
+
+
+def as_mechanism(channel: Any, prior: Any = None) -> AbstractChannel:
+    """Return the channel. A dense or sparse matrix is made into one."""
+    if hasattr(channel, "tocsr"):
+        matrix = sparse_matrix(channel)
+        entries = matrix.shape[0] * matrix.shape[1]
+        check.fits(entries, "the dense matrix", "only maximal_correlation", check.MAX_MATRIX)
+        channel = matrix.toarray()
+    return as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
+
+
+def sparse_matrix(channel: Any) -> Any:
+    """Check a scipy.sparse matrix, and return it in compressed rows that sum to one."""
+    from scipy.sparse import csr_matrix
+
+    if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:
+        raise InvalidInput(f"a sparse channel must be a real matrix, got {described(channel)}")
+    matrix = csr_matrix(channel, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    if min(matrix.shape) == 0 or matrix.nnz == 0:
+        raise InvalidInput("a sparse channel must not be empty")
+    check.floats(matrix.data, "the sparse channel", 1)
+    matrix.eliminate_zeros()
+    totals = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    wrong = np.flatnonzero(np.abs(totals - 1.0) > check.SUM_TOLERANCE)
+    if len(wrong):
+        raise InvalidInput(
+            f"every row of the sparse channel must sum to 1 within {check.SUM_TOLERANCE:g}; row "
+            f"{wrong[0]} sums to {described(float(totals[wrong[0]]))}"
+        )
+    matrix.data /= np.repeat(totals, np.diff(matrix.indptr))
+    return matrix
+
+
+# Stacks: many plain matrices of one shape, measured by one call.
+#
+# Each matrix W[b] of a stack (B, N, K) is a channel of one row with N values. A stack is worked
+# through in blocks that fit the cache, split over threads. Nothing of the size of the stack is
+# made.
 
 
 def is_stack(channel: object, out: object = None) -> bool:

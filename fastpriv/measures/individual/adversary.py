@@ -12,11 +12,7 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.selection import Selection, best_selection
-from fastpriv.channels import (
-    AbstractChannel,
-    QueryChannel,
-    TiltedChannel,
-)
+from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity, searched_entries
@@ -24,9 +20,14 @@ from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
 _COMPARED = 1 << 24
-#: Gap of the channel capacity, and the gap if a large table is left with less than a second (one
-#: step of the algorithm).
-_CLOSE, _ANY, _SECOND, _LARGE = 1e-3, 1e300, 1.0, 1 << 18
+#: Gap of the channel capacity where it only caps an upper bound.
+_CLOSE = 1e-3
+#: Gap that one step of the algorithm meets.
+_ANY = 1e300
+#: Seconds left below which a large table gets one step of the algorithm.
+_SECOND = 1.0
+#: Entries of a large table.
+_LARGE = 1 << 18
 #: Fewest tasks of a search that is spread over an executor.
 _TASKS = 16
 

@@ -6,13 +6,10 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
-from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
@@ -23,91 +20,19 @@ from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, Til
 from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
-from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
-from fastpriv.measures.pointwise.chains import chain_row_levels
-from fastpriv.measures.pointwise.database import leakage_levels, leakages
-from fastpriv.measures.pointwise.rows import rows_levels, rows_log_output
-from fastpriv.measures.pointwise.scaled import scaled_matrix
-from fastpriv.measures.pointwise.set_outputs import set_row_leakages
+from fastpriv.measures.pointwise.database import (
+    leakage_levels,
+    leakages,
+    rows_levels,
+    rows_log_output,
+    scaled_matrix,
+)
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.columns import column, log_marginal
 from fastpriv.priors.exchangeable import as_exchangeable
-from fastpriv.priors.sets import PriorSet
-
-__all__ = ["row_pml"]
-
-ChannelLike = AbstractChannel | ArrayLike
-PriorLike = Distribution | ArrayLike
 
 #: Rows whose joint laws with the answer go through a query together.
 _TOGETHER = 64
-
-
-@overload
-def row_pml(
-    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, *, time_limit: float = ...
-) -> Floats: ...
-@overload
-def row_pml(
-    channel: ChannelLike,
-    prior: PriorLike | PriorSet,
-    i: int,
-    y: ArrayLike,
-    *,
-    time_limit: float = ...,
-) -> float: ...
-def row_pml(
-    channel: ChannelLike,
-    prior: PriorLike | PriorSet,
-    i: int,
-    y: ArrayLike | None = None,
-    *,
-    time_limit: float = 60.0,
-) -> Floats | float:
-    """Pointwise maximal leakage about one row, for every output or for one that was seen.
-
-    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other rows
-    following the prior given D_i = v (Saeidian et al. 2024, Section 4). At most the leakage about
-    the whole database.
-
-    Parameters
-    ----------
-    channel : channel or 2-D array
-        The mechanism.
-    prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
-        ball or a polytope. Then the leakage is the largest over the set.
-    i : int
-        The row.
-    y : int or array of row values, optional
-        One output, by index or by rows; then only its own leakage is computed.
-    time_limit : float
-        Seconds for a search over a set of priors. Outputs that it does not suffice for have the
-        bound that is proved by then.
-
-    Returns
-    -------
-    ndarray or float
-        Nats, rounded up. Cost of m_i output laws; for one output of a row-by-row channel m_i
-        passes along the rows. Over a set as for :func:`pml_level`.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> fp.row_pml(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), 0).round(6)
-    array([0.379885, 0.379885, 0.379885, 0.379885])
-    """
-    if isinstance(prior, PriorSet):
-        mechanism = as_channel(channel, getattr(prior, "space", None))
-        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
-        if y is None:
-            return leaks
-        return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
-    mechanism, law = as_pair(channel, prior)
-    i = row_number(mechanism, i)
-    if y is not None:
-        return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
-    return row_leakages(mechanism, law, i)
 
 
 @singledispatch
@@ -380,3 +305,47 @@ def _tilted_law_error(channel: TiltedChannel) -> float:
 @law_error.register
 def _tilted_product_law_error(channel: TiltedProduct) -> float:
     return _sum_error(channel) + channel.rounding_error
+
+
+# Leakage about a row of a Markov chain of any length, by recursions along the chain.
+
+
+def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
+    """Return the largest leakage of an output about each row of a chain of bits. Rounded up.
+
+    Given x_i, the outputs before, at and after row i are independent. So the odds of x_i = 0
+    given y are a product of three numbers, one for each part of y, and every part can be chosen by
+    itself. With the odds e^d before and e^s after, the leakage about the value 0 is
+    ln (1 + e^-d)/(1 + e^-s). Cost O(n K).
+    """
+    from fastpriv.kernels import chain_odds_range
+
+    start, back = prior.log_chain
+    first = float(start[0] - start[1])
+    outputs = np.array([kernel.shape[1] for kernel in kernels.distinct])
+    near = np.full((len(outputs), int(outputs.max()), 2), -math.inf)
+    at_row = np.empty((len(outputs), 2))
+    for kind, kernel in enumerate(kernels.distinct):
+        near[kind, : outputs[kind]] = kernel.log_near.T
+        seen = kernel.log_near[:, kernel.tops > 0.0]
+        odds = seen[0] - seen[1]
+        at_row[kind] = odds.min(), odds.max()
+    rows = kernels.assignment
+    nothing = np.zeros((1, 1, 2)), np.ones(1, dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    known = chain_odds_range(back, first, *nothing)[:-1, 0]
+    before = chain_odds_range(back, first, near, outputs, rows)[:-1]
+    steps, turned = np.ascontiguousarray(back.T), np.ascontiguousarray(rows[::-1])
+    after = chain_odds_range(steps, 0.0, near, outputs, turned)[-2::-1]
+    with np.errstate(invalid="ignore"):  # rows that are certain are left out below
+        least, most = (before + at_row[rows] + after).T
+        leakage = np.maximum(_gain(known, most), _gain(-known, -least))
+    # Every step adds a few rounding errors of logarithms, and none is magnified.
+    logs = [part[np.isfinite(part)] for part in (back, near, known, before, after)]
+    widest = 4.0 + sum(float(np.abs(part).max(initial=0.0)) for part in logs)
+    error = 16.0 * (len(rows) + 4.0) * ULP * widest
+    return np.where(np.isinf(known), 0.0, np.maximum(leakage, 0.0) + error)
+
+
+def _gain(known: Floats, told: Floats) -> Floats:
+    """Return by how much the log-chance of a value rises with its log-odds."""
+    return np.asarray(np.logaddexp(0.0, -known) - np.logaddexp(0.0, -told))

@@ -32,18 +32,24 @@ from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.pointwise.scaled import scaled_matrix
+from fastpriv.measures.pointwise.database import scaled_matrix
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import Bracket
 
-#: Distance in nats between the level and what a law reaches, and most intervals for one output.
-_CLOSE, _INTERVALS = 1e-6, 100
+#: Distance in nats between the level and what a distribution reaches.
+_CLOSE = 1e-6
+#: Most intervals for one output.
+_INTERVALS = 100
 #: Rounds of tangents on one interval.
 _ROUNDS = 8
-#: Share of its largest value below which t or s may as well vanish, and least multiplier nu.
-_SMALL, _FLAT = 0.05, 1e-9
-#: Weight of a tie in the search for laws that meet an inequality, and of a law that is mixed in.
-_TIED, _MIXED = 1e3, 1e-9
+#: Share of its largest value below which t or s may as well vanish.
+_SMALL = 0.05
+#: Smallest multiplier nu.
+_FLAT = 1e-9
+#: Weight of an equation in the search for distributions that satisfy it.
+_TIED = 1e3
+#: Weight of a distribution that is mixed in, so that t, s and A stay positive.
+_MIXED = 1e-9
 
 
 def convex_row_leakages(
