@@ -19,7 +19,6 @@ import numpy as np
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.releasing.domain import COLUMNS, TABLE, Digest, Digits, Domain
 
@@ -214,7 +213,7 @@ class Estimator:
 
     def __init__(self, channel: AbstractChannel, unit: str, domain: Domain) -> None:
         self._domain = domain
-        rows = row_kernels(channel)
+        rows = channel.kernels
         if unit == TABLE and (rows is None or len(rows.distinct) > 1):
             raise InvalidInput(
                 "frequencies can be estimated only if all records were randomised alike, each "

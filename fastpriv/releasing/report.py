@@ -35,7 +35,6 @@ from fastpriv.channels import (
     SupportChannel,
 )
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge, described
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
@@ -265,7 +264,7 @@ class ReleaseReport:
         if isinstance(channel, ColumnsChannel | SupportChannel):
             columns = channel.columns if isinstance(channel, ColumnsChannel) else (channel,)
             return {"mechanisms": [column.to_dict() for column in columns]}
-        rows = row_kernels(channel)
+        rows = channel.kernels
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
@@ -418,7 +417,7 @@ def useless_columns(plan: Plan, rows: Callable[[], int]) -> dict[object, float]:
 def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> list[str]:
     """Return notes that a data owner needs before publishing."""
     notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
-    estimable = plan.unit != TABLE and row_kernels(plan.channel) is not None
+    estimable = plan.unit != TABLE and plan.channel.kernels is not None
     useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
     if useless:
         notes.append(
