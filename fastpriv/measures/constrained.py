@@ -1,4 +1,4 @@
-"""Individual and group capacity at a given least entropy, and the balance function."""
+"""Individual and group capacity at a given minimum entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def constrained_capacity(
 ) -> Bracket | Brackets:
     """Individual or group channel capacity over priors with an entropy of at least b nats.
 
-    C_1^b = max over rows i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
+    C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
     with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
-    b = ln N it is the information under the uniform prior. The paper leaves its computation open.
-    C_k^b is the same for groups of k rows (Definition 17 there), and C_n^b = max I(X; Y).
+    b = ln N it is the information under the uniform prior. C_k^b is the same for groups of k
+    records (Definition 17 there), and C_n^b = max I(X; Y).
 
     Parameters
     ----------
     channel : channel or 2-D array
-        The mechanism. A plain matrix is one row with as many values as it has rows.
+        The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
+        for value x.
     b : float or array
-        Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
     k : int
-        Size of the group, 1 .. n. A group of k bits has 2^k values, and groups that differ only
-        by rows of the same role are searched once.
+        Size of the group, 1 .. n. A group of k bits has 2^k values.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
@@ -94,58 +94,38 @@ def constrained_capacity(
     Returns
     -------
     Bracket or Brackets
-        The lower end is the information under an explicit prior, rounded down. The upper end is
+        The lower bound is the information under an explicit prior, rounded down. The upper bound is
         proved, rounded up.
 
     Notes
     -----
-    I(X_i; Y) = sum_a P(a) D(V_a || q) is a difference of convex functions of the prior. Here V_a,
-    the law of the output given x_i = a, is a mixture of the rows of W with x_i = a. The search is
-    branch and bound over the weights of these mixtures. Every upper bound has the closed form
+    Branch and bound with proved upper bounds (page "Individuals" of the documentation). Records of
+    up to 64 inputs are searched by boxes of priors, bits with up to 16 outputs by their posteriors,
+    and all by mixtures of the rows for each value. The tightest search has most of the time. Bits
+    of a channel that acts record by record, with two outputs each, are bounded record by record.
 
-        t ln sum_a e^(Z_a/t) - t b + D(r, q),
+    Relative widths on random channels after 10 seconds on one core. The gap of 1e-3 is reached for
+    two outputs, for one record, for two to four bits with up to 8 outputs, for records of 2 and 8
+    values, for four bits with 16 noisy outputs at b = 0.9 ln N, and for six bits with 8 sharp
+    outputs. Two records of 4 values are left with at most 0.01, four bits with 16 outputs with 0.01
+    (noisy) to 0.1 (sharp), five bits with 8 noisy outputs with 0.1, and six with 1.3. Randomised
+    response reaches the gap on four bits, and 0.01 to 0.05 on five and six.
 
-    valid for any output law q and any multiplier t >= 0, for two reasons. The entropy constraint
-    enters a Lagrangian whose maximum is a Gibbs law. And V_a ln V_a lies below its chords and, by
-    D(V || V') <= theta D(pi || pi'), below a tangent plus a multiple of the entropy. The bound for
-    all priors is at most max {I(X; Y): H(X) >= b}, which is the answer if the database has a
-    single row. A bit with up to 16 outputs is first searched by its posteriors Q_y: in
-    I = H(A) - sum_y P(y) h(Q_y) both the chords of -h over ranges of Q_y and the ranges themselves
-    are linear in the prior. So the largest value is again a sum of exponentials. It takes one range
-    for each output, however many databases there are.
-
-    If every row has an output of its own, the outputs of the other rows are enough, in one order of
-    rows and values. And rows with two outputs are peeled off one by one, each with the best law
-    given the outputs before it. E_d on four bits reaches the gap of 1e-3, on five and six bits 0.01
-    to 0.05.
-
-    Up to 64 inputs are first searched by boxes of priors, in which I + t H(X) is concave for some
-    t. That depends on the number of databases, not on that of outputs.
-
-    Relative widths on random channels, after 10 seconds on one core: the gap of 1e-3 is reached for
-    two outputs, for two bits, for one row, for rows of 2 and 8 values, for two rows of 4 values
-    with 4 outputs and with 8 noisy ones, for three and four bits with up to 8 outputs, for four
-    bits with 16 noisy outputs at b = 0.9 ln N (in a second or two), and for six bits with 8 sharp
-    outputs. Four bits with 16 outputs are left with 0.01 (noisy) to 0.03 (sharp) at b = 0.5 ln N,
-    and with 0.1 (sharp) at b = 0.9 ln N; five bits with 8 noisy outputs with 0.1, and six with 1.3.
-    More time narrows these slowly.
-
-    A query counts its answers in place of its databases, with the logarithm of how many databases
-    have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
-    answers (for each value of a row) and 2^24 entries of their output laws. For bits with more
-    than 16 outputs and about 100 answers or more, the upper end is max {I(X; Y): H(X) >= b}, which
-    is 3 to 12 percent above the lower end for counts of 200 and 1000 bits with geometric noise.
+    A query counts its answers in place of its databases: up to 2^14 answers (for each value of a
+    record) and 2^24 entries of their output distributions. For bits with more than 16 outputs and
+    about 100 answers or more, the upper bound is max {I(X; Y): H(X) >= b}, 3 to 12 percent above
+    the lower bound for counts of 200 and 1000 bits with geometric noise.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
+    >>> fp.constrained_capacity(channel, 0.0)  # both records the same: two looks at one bit
     Bracket(0.1989093021, 0.1989093022)
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
-    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both rows: the whole database
+    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both records: the whole database
     >>> round(both.lower, 3)
     0.222
     """
@@ -188,14 +168,14 @@ def balance_function(
     channel : channel or 2-D array
         The mechanism.
     b : float or array
-        Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
     gap, time_limit
         As for :func:`constrained_capacity`.
 
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
+        Rounded outwards. The lower bound is the guarantee: at least that much is gained.
 
     Examples
     --------
