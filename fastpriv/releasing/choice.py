@@ -15,7 +15,7 @@ from fastpriv.design.closed_form import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import leakage_capacity
-from fastpriv.measures.realised import raised, realised
+from fastpriv.measures.realised import realised, with_draws
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import expected_errors
@@ -104,7 +104,7 @@ def _local(
     for units in range(_GIVE):
         plan = local_plan(domain, mechanism, [e * (1.0 - units * 2.0**-52) for e in epsilons])
         drawn, slack = realised(plan.channel)
-        if raised(leakage_capacity(drawn), slack) <= level:
+        if with_draws(leakage_capacity(drawn), slack) <= level:
             break
     return plan
 
@@ -176,7 +176,7 @@ def _within(domain: Domain, epsilons: Sequence[float], total: float) -> Plan | N
         levels = [epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons]
         channel = responses(domain.sizes, levels)
         drawn, slack = realised(channel)
-        if raised(leakage_capacity(drawn), slack) <= total:
+        if with_draws(leakage_capacity(drawn), slack) <= total:
             return Plan(channel, COLUMNS, domain)
     return None
 

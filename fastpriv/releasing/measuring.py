@@ -20,7 +20,12 @@ from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import INFORMATION_ERROR, raised, raised_information, realised
+from fastpriv.measures.realised import (
+    INFORMATION_ERROR,
+    raised_information,
+    realised,
+    with_draws,
+)
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import named
@@ -191,7 +196,7 @@ class Levels:
         self.levels: dict[str, Value] = {}
         self.left_out: list[str] = []
 
-    def add(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
+    def add(self, slug: str, level: Callable[[], Value], raise_by: Raise = with_draws) -> None:
         """Note a level of the whole release."""
         try:
             value = level()
@@ -204,7 +209,9 @@ class Levels:
         else:
             self.levels[slug] = raise_by(value, self._slack)
 
-    def add_scaled(self, slug: str, level: Callable[[], Value], raise_by: Raise = raised) -> None:
+    def add_scaled(
+        self, slug: str, level: Callable[[], Value], raise_by: Raise = with_draws
+    ) -> None:
         """Note a level of one record, and n times it for the table."""
         one = f"record-{slug}"
         self.add(one, level, raise_by)
