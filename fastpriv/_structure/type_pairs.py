@@ -228,7 +228,7 @@ class TypePairs:
     @cached_property
     def mean_cost(self) -> Floats:
         """Mean of ln(prod max W[., y_i] / W[x, y]) over the pairs of two types."""
-        return self.mean(np.where(self.kernel.matrix > 0.0, -self.kernel.log_near, 0.0))
+        return self.mean(np.where(self.kernel.matrix > 0.0, -self.kernel.log_relative, 0.0))
 
     @cached_property
     def mean_distance(self) -> Floats:
@@ -248,13 +248,13 @@ class TypePairs:
     def _extreme(self, join: np.ufunc) -> Floats:
         if isinstance(self.kernel, Symmetric):
             return np.asarray(-self.kernel.epsilon * distances(self.n, self.kernel.m, join))
-        return extreme_sums(self.n, self.kernel.log_near, join)[self._grid]
+        return extreme_sums(self.n, self.kernel.log_relative, join)[self._grid]
 
     @cached_property
     def log_tops(self) -> Floats:
         """Log of prod max W[., y_i] for an output of each type, -inf where it never occurs."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = self.outputs * np.log(self.kernel.tops)[:, None]
+            logs = self.outputs * np.log(self.kernel.column_maxima)[:, None]
         return np.asarray(np.where(self.outputs > 0, logs, 0.0).sum(axis=0))
 
     @property

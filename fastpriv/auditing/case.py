@@ -138,8 +138,15 @@ class Case:
         return largest_leak(self.search(), 1, GAP, self.time(searches))
 
     @cached_property
+    def strong_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over any two databases x, x'."""
+        return extreme_level(self.channel)
+
+    @cached_property
     def record_levels(self) -> list[float]:
         """Largest leakage about each record."""
+        if self.channel.space.n == 1:  # the record is the database
+            return [self.leakages[0]]
         check.fits(
             self.channel.space.n, "the list of records", "ask row_pml for one record", _RECORDS
         )
@@ -258,12 +265,12 @@ class SecretCase(Case):
     @cached_property
     def odds(self) -> Leakages:
         """Leakages of the outputs about S, from both sides."""
-        return matrix_leakages(self.secret.array, self._masses, self.error)
+        return matrix_leakages(self.secret.table(), self._masses, self.error)
 
     def leading_value(self) -> Witness:
         """Return the output that leaks most about S, and the value of S that it points to."""
         y = int(self.odds.above.argmax())
-        s = self.values[self.secret.array[:, y].argmax()]
+        s = self.values[self.secret.table()[:, y].argmax()]
         return Witness(self.channel.output_row(y), np.array([s]))
 
     def information(self) -> float:

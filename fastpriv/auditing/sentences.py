@@ -25,9 +25,8 @@ from fastpriv.measures.disclosure import singles_out
 from fastpriv.measures.dp import dp_level
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.identifiability import identifiability_level
-from fastpriv.measures.individual import max_individual_capacity
 from fastpriv.measures.information import information
-from fastpriv.measures.leakage import maximal_leakage, strong_dp_level, worst_leakage_factor
+from fastpriv.measures.leakage import maximal_leakage, worst_leakage_factor
 from fastpriv.measures.realised import realised_level
 from fastpriv.measures.sdpi import accurate_sdpi
 from fastpriv.notions.registry import DELTAS, delta_slug
@@ -324,7 +323,7 @@ _MECHANISM = {
         ),
     ),
     "strong-dp": Line(
-        lambda case: strong_dp_level(case.channel),
+        lambda case: case.strong_level,
         ratio(
             "Any two databases give every output probabilities within a factor of {}.",
             "Some output is possible for one database and impossible for another.",
@@ -332,7 +331,7 @@ _MECHANISM = {
         lambda case: case.extreme,
     ),
     "max-individual-capacity": Line(
-        lambda case: max_individual_capacity(case.channel),
+        lambda case: case.strong_level,
         ratio(
             "Under every prior, an output makes a value of one record at most {} times as likely "
             "as before.",

@@ -15,6 +15,7 @@ from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.source import source as random_source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
+from fastpriv._structure.rows import RowKernels
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.base import as_prior
@@ -81,7 +82,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
     the measure. A class with its own ``draw`` must register the level of what it draws with
     ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
-    should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.
+    should set ``kernels``.
 
     Examples
     --------
@@ -103,6 +104,17 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     #: The space of the outputs; one row of K values where outputs are not databases.
     output_space: Space
+    #: The kernels of a channel that acts on every record by itself; None for others.
+    kernels: RowKernels | None = None
+
+    @property
+    def record_kinds(self) -> Ints:
+        """Numbers of the records; those with equal numbers play the same part."""
+        return np.arange(self.space.n)
+
+    def table(self) -> Floats:
+        """Return W[x, y] for compiled code: doubles in C order that nobody writes to."""
+        return np.array(self.matrix())
 
     @abstractmethod
     def matrix(self) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards, raised_beside
 from fastpriv._matrices.tilted import distances
 from fastpriv._sampling.source import Source
@@ -73,6 +73,13 @@ class ProductChannel(AbstractChannel):
         self.space = Space.of(kernels.sizes_in)
         out = Space.of(kernels.sizes_out)
         self.output_space = self.space if out == self.space else out
+
+    #: The kernel of every record.
+    kernels: RowKernels
+
+    @property
+    def record_kinds(self) -> Ints:
+        return self.kernels.assignment
 
     @classmethod
     def of(cls, kernels: RowKernels) -> ProductChannel:

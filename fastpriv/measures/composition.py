@@ -121,7 +121,7 @@ def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChann
     laws = joint_laws(one, two)
     if len(pairs) and _pairs_level(laws, pairs) > level:  # rounded inwards
         laws = raised_beside(laws, [(pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])], level)
-    return QueryChannel.is_structured(query, laws, "answers")
+    return QueryChannel.from_query(query, laws, "answers")
 
 
 def _pairs_level(laws: Floats, pairs: Ints) -> float:

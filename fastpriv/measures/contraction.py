@@ -111,7 +111,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_contraction(channel.occurring_answers())
+    return matrix_contraction(channel.occurring_rows())
 
 
 @contraction.register
@@ -174,7 +174,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
         return laws / laws.sum(axis=1, keepdims=True), types.error
     if isinstance(channel, PosteriorChain):
-        return _first_output(channel), 4.0 * row_slack(channel.kernels)
+        return _first_output(channel), 4.0 * row_slack(channel.hamming_kernels)
     law, sizes = channel.base.as_dense("contraction").probabilities(), channel.space.sizes
     rows = []
     for value in (0, least - 1):
@@ -183,7 +183,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
             step = np.where(np.arange(m) == value, 1.0, math.exp(-channel.epsilon))
             near = np.multiply.outer(near, step).reshape(-1)
         rows.append(law * near / (law @ near))
-    return np.array(rows), 4.0 * row_slack(channel.kernels)
+    return np.array(rows), 4.0 * row_slack(channel.hamming_kernels)
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
@@ -192,7 +192,7 @@ def _first_output(channel: PosteriorChain) -> Floats:
     The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
     sum_s initial[s] R^-1[s, b] T[s, x_2].
     """
-    chain, kernel = channel.prior, channel.kernels[0]
+    chain, kernel = channel.prior, channel.hamming_kernels[0]
     assert isinstance(kernel, Symmetric)
     front = chain.initial[:, None] * inverse_matrix(kernel)
     laws = np.maximum((front.T @ chain.transition).T * kernel.matrix, 0.0)

@@ -48,7 +48,6 @@ from fastpriv.measures.inputs import as_pair, is_stack, sparse_matrix, stacked
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
@@ -220,9 +219,9 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
     formed = channel.excess()
     if formed is not None:
         return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         return _own_correlation(channel)
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
     return _moved(matrix_correlation(channel.nearest_matrix(), prior.probabilities()), channel, 1.0)
@@ -240,7 +239,7 @@ def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> 
 @correlation.register
 def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
     """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None or channel.space.m != 2:
         return matrix_correlation(channel.nearest_matrix(), prior.probabilities())
     weights, output = type_weights(channel.types, types), channel.types.log_sizes
@@ -270,7 +269,7 @@ def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracke
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
     """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
-    rho = rows_correlation(channel.base, channel.kernels)
+    rho = rows_correlation(channel.base, channel.hamming_kernels)
     misfit = math.expm1(channel.misfit) + 2.0**-52
     return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
 

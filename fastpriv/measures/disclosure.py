@@ -28,7 +28,6 @@ from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import scaled_matrix
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.columns import log_marginal
 from fastpriv.spaces import Space
 
 __all__ = [
@@ -293,7 +292,7 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     else:
         i = row_number(prior, row)
         low = high = row_codes(attribute, i, prior.space.sizes[i])
-        logs, error = log_marginal(prior, i)
+        logs, error = prior.log_marginal(i)
         weights, occurs = np.exp(logs), logs > -math.inf
     sure = occurs & (low == high)
     if not sure.any():
@@ -643,7 +642,7 @@ def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDA
     """Return which values of row i can occur."""
     if prior is None:
         return np.ones(channel.space.sizes[i], dtype=bool)
-    return np.asarray(log_marginal(prior, i)[0] > -math.inf)
+    return np.asarray(prior.log_marginal(i)[0] > -math.inf)
 
 
 # The uncertainty about every attribute that remains after the worst output.
@@ -712,7 +711,7 @@ def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
     total = 0.0
     for law, kernel, count in zip(laws, which, counts, strict=True):
         own = prior.distinct[law]
-        matrix = channel.kernels.distinct[kernel].near[own > 0.0]
+        matrix = channel.kernels.distinct[kernel].relative[own > 0.0]
         total += float(count) * _log_least(matrix, own[own > 0.0], 16.0)
     return lowered(total, 4.0 * len(counts))
 

@@ -93,7 +93,7 @@ def neighbour_level(channel: AbstractChannel) -> float:
 
 @neighbour_level.register
 def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel.array, channel.space.axes)
+    return matrix_level(channel.table(), channel.space.axes)
 
 
 @neighbour_level.register
@@ -153,12 +153,12 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
     """The largest ratio over moves of one row from class to class. Cost O(classes)."""
-    return _class_level(channel, channel.entry)
+    return _class_level(channel, channel.all_entries)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
     """Return ln of the largest ratio of a number per class over moves of one row."""
-    source, target = channel.stack.source, channel.stack.target
+    source, target = channel.all_classes.source, channel.all_classes.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
     return round_up(float(ratios.max(initial=0.0)))
@@ -167,7 +167,7 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
     if channel.is_listable:
         return live_level(
@@ -176,7 +176,7 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
     if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
-        logs = -channel.tilt()[1]
+        logs = -channel.log_tilt()[1]
         home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
     ratios = (home.log_ratios(rows[:1]).T for rows in channel.alike_groups)
@@ -198,9 +198,9 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
     i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
     """
-    space, kernel = channel.space, channel.kernels[i]
+    space, kernel = channel.space, channel.hamming_kernels[i]
     assert isinstance(kernel, Symmetric)
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.kernels]
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
     mixed = mix(
         channel.base.probabilities().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]]
     )
@@ -274,8 +274,10 @@ def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
     Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
     added up instead have a relative error, and their difference has lost what they share.
     """
-    error = 2.0 * row_slack(channel.kernels)
-    return error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.kernels))
+    error = 2.0 * row_slack(channel.hamming_kernels)
+    return (
+        error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.hamming_kernels))
+    )
 
 
 def log_sum(first: Floats, second: Floats) -> Floats:

@@ -40,7 +40,6 @@ from fastpriv.measures.dp import (
 )
 from fastpriv.measures.inputs import as_pair, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.priors.sums import Odds
 from fastpriv.spaces import Space
 
@@ -125,10 +124,10 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
     """From the joint law; with one row every two databases are neighbours."""
     if channel.space.n == 1 and prior.logs_if_rare() is None:
-        level = measured(kernels.posterior_levels, channel.array, prior.probabilities()[None])
+        level = measured(kernels.posterior_levels, channel.table(), prior.probabilities()[None])
         if not math.isnan(level):
             return level
-    return _joint_level(channel.array, prior, channel.space)
+    return _joint_level(channel.table(), prior, channel.space)
 
 
 def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
@@ -233,11 +232,11 @@ def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
 @posterior_level.register
 def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one as for neighbours."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         return channel.own_level
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None:
         ratios = types.log_ratios(types.log_prior(same) - types.log_home)
         return live_level(channel, [ratios], prior) + types.error + same.log_error
@@ -247,7 +246,7 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
         return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
         given = np.log(prior.probabilities()) if logs is None else logs
-    tilt = channel.tilt()[1]
+    tilt = channel.log_tilt()[1]
     rare = given + tilt
     odds = Dense.of(np.exp(rare - rare.max()), channel.space, rare)
     error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
@@ -258,11 +257,11 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         return channel.own_level
-    noise = [k.noise for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
+    noise = [k.log_error for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
     return posterior_level(channel.as_product, prior) + 2.0 * max(noise, default=0.0)
 
 
@@ -326,7 +325,7 @@ def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
     Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
     the odds of neighbours matter by their types only.
     """
-    stack, entry = channel.stack, channel.entry
+    stack, entry = channel.all_classes, channel.all_entries
     kinds = stack.row[stack.source], stack.row[stack.target]
     seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
     if not len(seen):

@@ -52,7 +52,7 @@ from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.measures.information import mutual_information
 from fastpriv.measures.inputs import Kernel, as_channel, as_pair, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import LISTED, as_exchangeable, many_types
+from fastpriv.priors.exchangeable import LISTED
 from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
 from fastpriv.results import Bracket
 
@@ -157,9 +157,9 @@ def extreme_level(channel: AbstractChannel) -> float:
 @extreme_level.register
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    size = len(channel.array)
+    size = len(channel.table())
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
-    return matrix_level(channel.array, axes)
+    return matrix_level(channel.table(), axes)
 
 
 @extreme_level.register
@@ -195,9 +195,9 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
         return round_up(channel.epsilon * types.n + float(spread)) + types.error
-    occurs, tilt = channel.tilt()
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.kernels)
+    occurs, tilt = channel.log_tilt()
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -211,7 +211,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
-    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
+    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -359,7 +359,7 @@ def worst_leakage_factor(
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
     """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
     if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
-        return measured(run, channel.array, prior.probabilities()[None])
+        return measured(run, channel.table(), prior.probabilities()[None])
     return math.nan
 
 
@@ -385,7 +385,7 @@ def maxima_level(channel: AbstractChannel) -> float:
 @maxima_level.register
 def _dense_maxima_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    level = measured(kernels.maxima_levels, channel.array)
+    level = measured(kernels.maxima_levels, channel.table())
     return log_total(channel.column_maxima()) if math.isnan(level) else level
 
 
@@ -404,7 +404,7 @@ def _product_maxima_level(channel: ProductChannel) -> float:
 @singledispatch
 def _row_maxima(kernel: RowKernel) -> float:
     """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
-    return log_total(kernel.tops)
+    return log_total(kernel.column_maxima)
 
 
 @_row_maxima.register
@@ -503,7 +503,7 @@ def _type_maxima_slack(channel: TypeChannel) -> float:
 def _tilted_maxima_slack(channel: TiltedChannel) -> float:
     """Probabilities that are products over n rows."""
     tilt = channel.by_type
-    return 4.0 * row_slack(channel.kernels) if tilt is None else tilt.error
+    return 4.0 * row_slack(channel.hamming_kernels) if tilt is None else tilt.error
 
 
 @maxima_slack.register
@@ -516,7 +516,7 @@ def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
 @maxima_slack.register
 def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
     """One kernel for each row, made from one of the prior."""
-    return 4.0 * row_slack(channel.kernels)
+    return 4.0 * row_slack(channel.hamming_kernels)
 
 
 @maxima_slack.register
@@ -547,7 +547,7 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
 @entropy_gain.register
 def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_gain(channel.array, prior.probabilities())
+    return matrix_gain(channel.table(), prior.probabilities())
 
 
 @entropy_gain.register
@@ -557,7 +557,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     They are told apart by the output, and their databases are equally likely. Cost O(classes).
     Otherwise take the matrix, with its rows divided by their sums.
     """
-    view = as_exchangeable(prior)
+    view = prior.by_type()
     if view is None:
         return entropy_gain(channel.as_channel(), prior)
     types, gains = channel.types, [0.0]
@@ -596,17 +596,17 @@ def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
 
     Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
     """
-    if channel.owns(prior) and channel.space.size > LISTED:
+    if channel.is_own_prior(prior) and channel.space.size > LISTED:
         return own_gain(channel)
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         log_p = types.log_prior(same)
         weights = log_p - types.log_each
         gain = type_gain(types.pairs, weights, same.entropy(), types.occurs)
         return gain + same.log_error + types.error
-    occurs, tilt = channel.tilt()
+    occurs, tilt = channel.log_tilt()
     weights, logs, _ = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
-    return vector_gain(prior.probabilities(), weights, channel.kernels, logs, occurs)
+    return vector_gain(prior.probabilities(), weights, channel.hamming_kernels, logs, occurs)
 
 
 def own_gain(channel: TiltedChannel) -> float:
@@ -616,7 +616,7 @@ def own_gain(channel: TiltedChannel) -> float:
     this factor's excess over 1 times the largest -ln R.
     """
     noise, largest = 0.0, 1.0
-    for kernel, rows in channel.kernels.groups():
+    for kernel, rows in channel.hamming_kernels.groups():
         assert isinstance(kernel, Symmetric)
         moved = (kernel.m - 1) * kernel.off
         noise += len(rows) * (channel.epsilon * moved - math.log(kernel.stay))
@@ -653,7 +653,7 @@ def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
 @rows_gain.register
 def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
     """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
-    pairs = many_types(prior, kernels)
+    pairs = prior.type_pairs(kernels)
     if pairs is None:
         return vector_gain(
             prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()

@@ -166,9 +166,9 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     likely without error. The chances of the classes are divided by their sum, which is not
     exactly 1.
     """
-    totals = np.bincount(channel.stack.row, channel.mass)
+    totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())
-    error = (16 * channel.space.n + len(channel.entry) + 512) * ULP
+    error = (16 * channel.space.n + len(channel.all_entries) + 512) * ULP
     return neighbour_level(channel) + spread + 2.0 * error
 
 
@@ -180,7 +180,7 @@ def _tilted_drawn_level(channel: TiltedChannel) -> float:
     is realised to within n times as much. Two of these errors, and twice what clipping changed in
     the law of E_i, are added to the nominal level.
     """
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
     error = ULP * (channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)

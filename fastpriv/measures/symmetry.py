@@ -185,7 +185,7 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 @law_factors.register
 def _query_law_factors(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
-    return [(channel.occurring_answers(), 1)]
+    return [(channel.occurring_rows(), 1)]
 
 
 @law_factors.register

@@ -37,7 +37,6 @@ from fastpriv.measures.pointwise.database import (
     type_leakages,
 )
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
@@ -184,7 +183,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     """Return the worst row with its two values and output; other outputs are the likeliest."""
     best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
     for kernel, rows in kernels.groups():
-        level, s, t = kernel.worst()
+        level, s, t = kernel.largest_ratio()
         if prior is not None:
             check.fits(kernel.shape[0] ** 2, "the pairs of a row's values", "ask for levels only")
             ratios = prior.log_ratios(rows)
@@ -204,7 +203,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     y = np.empty_like(x)
     for other, users in kernels.groups():
         y[users] = other.likeliest(x[users])
-    y[i] = kernel.telling(s, t)
+    y[i] = kernel.revealing_output(s, t)
     moved = x.copy()
     moved[i] = t
     return Witness(y, x, moved)
@@ -232,8 +231,8 @@ def _product_extreme_witness(channel: ProductChannel) -> Witness:
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
-        _, s, t = kernel.worst()
-        x[rows], other[rows], y[rows] = s, t, kernel.telling(s, t)
+        _, s, t = kernel.largest_ratio()
+        x[rows], other[rows], y[rows] = s, t, kernel.revealing_output(s, t)
     return Witness(y, x, other)
 
 
@@ -256,14 +255,14 @@ def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None
     else:
         v, w = _widest(channel.kernel.matrix, query.neighbours())
         first, second = query.step(v, w)
-    return Witness(np.array([channel.kernel.telling(v, w)]), first, second)
+    return Witness(np.array([channel.kernel.revealing_output(v, w)]), first, second)
 
 
 @extreme_witness.register
 def _query_extreme_witness(channel: QueryChannel) -> Witness:
     """Among the answers that occur."""
     seen = channel.query.seen()
-    v, w, y = _furthest(channel.occurring_answers())
+    v, w, y = _furthest(channel.occurring_rows())
     first, second = (channel.query.database((), (), int(seen[a])) for a in (v, w))
     return Witness(np.array([y]), first, second)
 
@@ -284,11 +283,11 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     """Over moves of one row from class to class. Cost O(classes)."""
-    source, target = channel.stack.source, channel.stack.target
+    source, target = channel.all_classes.source, channel.all_classes.target
     if prior is None:
-        at = largest_ratio(channel.entry[source], channel.entry[target])
+        at = largest_ratio(channel.all_entries[source], channel.all_entries[target])
     else:
-        odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
+        odds = type_odds(channel, prior) if prior.by_type() is not None else None
         if odds is None:
             return _matrix_step(channel, prior.probabilities())
         at = likeliest_move(channel, odds)[1]
@@ -306,7 +305,7 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
     """Over the classes against each type of output. Cost O(classes)."""
     most, least = (np.array([f(e) for e in channel.entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
-    first, entry = int(channel.stack.starts[j]), channel.entries[j]
+    first, entry = int(channel.all_classes.starts[j]), channel.entries[j]
     x, y = _laid_out(channel.pair_counts(first + int(entry.argmax())))
     other, _ = _laid_out(channel.pair_counts(first + int(entry.argmin())))
     return Witness(y, x, other)
@@ -315,13 +314,13 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
 @leakage_witness.register
 def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakage_witness.dispatch(AbstractChannel)(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
     alive = possible_types(channel, types)[channel.classes[j].row]
     entry = np.where(alive, channel.entries[j], -1.0)
-    x, y = _laid_out(channel.pair_counts(int(channel.stack.starts[j]) + int(entry.argmax())))
+    x, y = _laid_out(channel.pair_counts(int(channel.all_classes.starts[j]) + int(entry.argmax())))
     return Witness(y, x)
 
 
@@ -340,11 +339,11 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     """
     if prior is None:
         witness = _home_step(channel.prior, channel.alike_groups)
-    elif channel.owns(prior):
-        witness = _rows_step(channel.kernels, None)
+    elif channel.is_own_prior(prior):
+        witness = _rows_step(channel.hamming_kernels, None)
     else:
-        tilted = Dense.of(prior.probabilities() / channel.vectors()[1], channel.space)
-        witness = _rows_step(channel.kernels, tilted)
+        tilted = Dense.of(prior.probabilities() / channel.base_and_mixture()[1], channel.space)
+        witness = _rows_step(channel.hamming_kernels, tilted)
     occurs = channel.base.log_prob(witness.output) > -math.inf
     if occurs and channel.all_values_occur:
         return witness
@@ -354,9 +353,9 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
     """From the largest and least tilt behind every output. Cost O(N n m)."""
-    law, home = channel.vectors()
+    law, home = channel.base_and_mixture()
     tilt = -np.log(home)
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
     y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
     column = _log_column(channel, y)
     return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
@@ -375,7 +374,7 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     logs = np.zeros(1)
     for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
         logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
-    return np.asarray(logs - np.log(channel.vectors()[1]))
+    return np.asarray(logs - np.log(channel.base_and_mixture()[1]))
 
 
 @step_witness.register
@@ -449,7 +448,7 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
         return x
     possible, logs = prior.probabilities() > 0, np.zeros(1)
     for kernel, value in zip(kernels, y.tolist(), strict=True):
-        logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
+        logs = np.add.outer(logs, kernel.log_relative[:, value]).reshape(-1)
     return prior.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
 
 
@@ -488,7 +487,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
-    lines, n, axes = prior.line_table, prior.space.n, prior.type_weights.ndim
+    lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
     best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())

@@ -17,30 +17,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Law", "Notion"]
 
-#: What a law may need.
-INDEPENDENT = "releases that are independent given the database"
+# Conditions under which a composition rule holds.
+INDEPENDENT = "outputs that are independent given the database"
 ADAPTIVE = "nothing: later mechanisms may depend on earlier outputs"
-POSTERIOR = "nothing: a later release is counted at its worst over all posteriors"
+POSTERIOR = "nothing: a later step is counted at its worst over all posteriors"
 
 
 @dataclass(frozen=True)
 class Law:
-    """How the levels of one notion combine: first level + sum of the later ones.
+    """How the levels of one notion combine: first level + sum of the later levels.
+
+    The first step counts with its own level, each later one with a level that holds after any
+    earlier outputs. In most notions the two are the same number. Under one prior they differ,
+    because a later step meets the posterior and not the prior.
 
     Attributes
     ----------
     notion : str
         The notion of the total, a key of ``fastpriv.notions.NOTIONS``.
     first, later : str
-        The notions in which the first and every later release are to be measured.
+        The notions in which the first and every later step are measured.
     name : str
-        The law in a few words.
+        The rule in a few words.
     needs : str
-        What has to hold.
+        The condition under which it holds.
     source : str
-        Where it is proved.
+        The proof.
     most : float
-        What no total exceeds.
+        A bound on every total.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class Law:
 
 
 def additive(notion: str, needs: str, source: str, most: float = math.inf) -> Law:
-    """Return the law by which levels of one notion add."""
+    """Return the rule by which levels of one notion add."""
     return Law(notion, notion, notion, "levels add", needs, source, most)
 
 
@@ -87,32 +91,32 @@ class Notion:
     Attributes
     ----------
     slug : str
-        Its key everywhere: "dp", "pml", ...
+        Its key, such as "dp" or "pml".
     title : str
         Its name in words.
     bounds : str
-        What its level bounds or is, as a formula in words.
+        The quantity that its level bounds, as a formula in words.
     source : str
         The paper and the statement that defines it.
     scope : {"mechanism", "prior", "secret", "facts"}
-        Whether it holds whatever the law of the database, depends on the prior, is about a secret
-        S that reaches the output through the database, or is a fact about the prior alone.
+        Whether it holds for every distribution of the database, depends on the prior, is about a
+        secret S that reaches the output through the database, or is a fact about the prior alone.
     unit : str
         "nats", "share", "probability", "rows", "outputs" or "".
     direction : {"upper", "lower"}
-        Which end is guaranteed: levels are bounded from above, so that less is more private;
-        chances of error and thresholds from below, so that more is.
+        The guaranteed bound. A smaller upper bound is more private. Error probabilities and
+        thresholds are bounded from below: larger is more private.
     information : bool
         Whether it is an expectation (an information or a capacity) rather than a largest ratio.
     law : Law or None
-        How levels of several releases combine.
+        How levels of several steps combine.
     implies : tuple of Rule
-        What follows for other notions.
+        The implications for other notions.
     ceiling : callable
-        What no level exceeds, given facts about the prior.
+        A bound on every level, given facts about the prior.
     display : {"headline", "bar", "row"}
-        How much room an audit gives it: at the top of the page, a bar in the figure, or a row of
-        the table only, for second names of one number and points of the privacy profile.
+        Where an audit shows it: at the top of the page, as a bar in the figure, or in the table
+        only (second names of one number, and points of the privacy profile).
 
     Examples
     --------

@@ -36,7 +36,7 @@ ISSA = "Issa et al. 2019"
 #: Deltas of (epsilon, delta)-differential privacy that audits ask for.
 DELTAS = (1e-3, 1e-6, 1e-9)
 
-_CHORDS = "divergence from the least probabilities, by a chord"
+_CHORDS = "divergence from the smallest probabilities, by a chord"
 _RATIOS = "likelihood ratios multiply"
 
 
@@ -64,7 +64,7 @@ MECHANISM = (
         source=f"{WANG}, Definition 3",
         law=additive("dp", ADAPTIVE, _RATIOS),
         implies=(
-            Rule("strong-dp", "group privacy, one row at a time", "n e", groups),
+            Rule("strong-dp", "group privacy, one record at a time", "n e", groups),
             same("approximate-dp", f"{MAKHDOUMI}, Proposition 4 (5)"),
             same("product-row-pml", f"{SAEIDIAN}, Theorem 4.2 (3)"),
             same("product-row-max-information", f"{WU}, Theorem 1"),
@@ -92,7 +92,7 @@ MECHANISM = (
     Notion(
         slug="realised-dp",
         title="differential privacy of draws",
-        bounds="ln of the ratio of the probabilities that sample() draws with, over neighbours",
+        bounds="ln of the ratio of the probabilities that sample() uses, over neighbours",
         source="integer thresholds of the sampler",
         display="row",
     ),
@@ -119,8 +119,8 @@ MECHANISM = (
     ),
     Notion(
         slug="product-row-pml",
-        title="leakage about one row, rows independent",
-        bounds="leakage of an output about one row, over all priors with independent rows",
+        title="leakage about one record, records independent",
+        bounds="leakage of an output about one record, over all priors with independent records",
         source=f"{SAEIDIAN}, Theorem 4.2",
         law=additive("product-row-pml", ADAPTIVE, f"{SAEIDIAN}, Theorem 4.2: it is the DP level"),
         implies=(same("dp", f"{SAEIDIAN}, Theorem 4.2 (3)"),),
@@ -128,7 +128,7 @@ MECHANISM = (
     ),
     Notion(
         slug="product-row-max-information",
-        title="max-information about one row, rows independent",
+        title="max-information about one record, records independent",
         bounds="max-information of one row and output, over the same priors",
         source=f"{WU}, Definition 8",
         law=additive("product-row-max-information", ADAPTIVE, f"{WU}, Theorem 1: the DP level"),
@@ -140,10 +140,10 @@ MECHANISM = (
     ),
     Notion(
         slug="product-row-information",
-        title="mutual information about one row, rows independent",
-        bounds="mutual information of one row and output, over the same priors",
+        title="mutual information about one record, records independent",
+        bounds="mutual information of one record and output, over the same priors",
         source=f"{WU}, Corollary 1",
-        law=additive("product-row-information", ADAPTIVE, "chain rule given the other rows"),
+        law=additive("product-row-information", ADAPTIVE, "chain rule given the other records"),
         display="row",
     ),
     Notion(
@@ -162,8 +162,8 @@ MECHANISM = (
     ),
     Notion(
         slug="max-individual-capacity",
-        title="max-information about one row",
-        bounds="max-information of one row and output, over all priors",
+        title="max-information about one record",
+        bounds="max-information of one record and output, over all priors",
         source=f"{WU}, Definition 8",
         display="row",
     ),
@@ -189,8 +189,8 @@ MECHANISM = (
         source=f"Shannon 1948; {WU}, Section 3",
         information=True,
         implies=(
-            same("individual-capacity", f"{WU}, Section 3: a row is part of the database"),
-            same("mutual-information", "the largest over all priors"),
+            same("individual-capacity", f"{WU}, Section 3: a record is part of the database"),
+            same("mutual-information", "the maximum over all priors"),
         ),
     ),
     Notion(
@@ -204,14 +204,14 @@ MECHANISM = (
     Notion(
         slug="individual-capacity",
         title="individual capacity",
-        bounds="mutual information of one row and output, over all priors",
+        bounds="mutual information of one record and output, over all priors",
         source=f"{WU}, Definition 5",
         information=True,
         law=additive(
             "individual-capacity",
             ADAPTIVE,
             f"{WU}, Theorem 5: one data set; ``two_dataset_bound`` for several. The chain rule: "
-            "what was seen before is another prior",
+            "earlier outputs lead to another prior",
         ),
         implies=(same("product-row-information", f"{WU}, Definition 5: fewer priors"),),
         display="headline",
@@ -219,7 +219,7 @@ MECHANISM = (
     Notion(
         slug="group-capacity",
         title="capacity about a group",
-        bounds="mutual information of a group of rows and output, over all priors",
+        bounds="mutual information of a group of records and output, over all priors",
         source=f"{WU}, Definition 17",
         information=True,
         display="row",
@@ -324,8 +324,8 @@ UNDER_PRIOR = (
     ),
     Notion(
         slug="row-pml",
-        title="leakage about the worst row",
-        bounds="leakage of an output about one row, under the prior",
+        title="leakage about the worst record",
+        bounds="leakage of an output about one record, under the prior",
         source=f"{SAEIDIAN}, Section 4",
         scope="prior",
     ),
@@ -398,7 +398,7 @@ UNDER_PRIOR = (
     ),
     Notion(
         slug="error-probability",
-        title="chance of a wrong guess",
+        title="probability of a wrong guess",
         bounds="probability that the best guess of the database is wrong, from below",
         source=f"{MAKHDOUMI}, Proposition 1 (Fano)",
         scope="prior",
@@ -416,7 +416,7 @@ UNDER_PRIOR = (
     Notion(
         slug="distortion",
         title="expected distortion",
-        bounds="expected number of rows in which output and database differ",
+        bounds="expected number of records in which output and database differ",
         source=f"expected Hamming distance; {WANG}",
         scope="prior",
         unit="rows",
@@ -440,7 +440,7 @@ UNDER_PRIOR = (
     Notion(
         slug="constrained-capacity",
         title="individual capacity at an entropy",
-        bounds="mutual information of one row and output, over priors of at least some entropy",
+        bounds="mutual information of one record and output, over priors of at least some entropy",
         source=f"{WU}, Definition 5 with Assumption 3",
         scope="prior",
         information=True,
@@ -481,14 +481,14 @@ FACTS = (
     Notion(
         slug="epsilon-hat",
         title="eps_hat",
-        bounds="the epsilon from which on E_d is optimal",
-        source="from here on E_d is optimal",
+        bounds="the smallest epsilon from which on E_d is optimal",
+        source="randomised response (E_d) is optimal from here on",
         scope="facts",
     ),
     Notion(
         slug="epsilon-tilde",
         title="eps_tilde",
-        bounds="the epsilon from which on E_i exists",
+        bounds="the smallest epsilon from which on E_i exists",
         source=f"{WANG}, Section 3",
         scope="facts",
     ),
@@ -502,7 +502,7 @@ FACTS = (
     ),
 )
 
-#: Notions that are measured about S as well, with their titles and sources there.
+#: Notions that are also measured about S, with their titles and sources there.
 _TITLES = {
     "mutual-information": ("mutual information with S", f"{MAKHDOUMI}, Definition 1"),
     "pml": ("leakage about S", f"{SAEIDIAN}, Definition 2.3"),
@@ -511,12 +511,15 @@ _TITLES = {
     "maximal-leakage": ("maximal leakage about S", f"{ISSA}, Theorem 1"),
     "leakage-factor": ("leakage factor of S", f"{MAKHDOUMI}, Definition 1"),
     "worst-leakage-factor": ("worst leakage factor of S", f"{MAKHDOUMI}, Definition 7"),
-    "error-probability": ("chance of a wrong guess of S", f"{MAKHDOUMI}, Proposition 1 (Fano)"),
+    "error-probability": (
+        "probability of a wrong guess of S",
+        f"{MAKHDOUMI}, Proposition 1 (Fano)",
+    ),
 }
 
 
 def _about_secret(notion: Notion) -> Notion:
-    """Return the same notion of the channel from S to the output, which has no law of its own."""
+    """Return the same notion of the channel from S to the output, without a composition rule."""
     title, source = _TITLES[notion.slug]
     return replace(
         notion,
@@ -540,7 +543,7 @@ NOTIONS: Mapping[str, Notion] = MappingProxyType(
     {notion.slug: notion for notion in (*MECHANISM, *UNDER_PRIOR, *ABOUT_SECRET, *FACTS)}
 )
 
-#: Notions that a guarantee may be given in: others follow from them, or they from others.
+#: Notions that imply others or follow from others; a guarantee may be given in them.
 RELATED = tuple(
     slug
     for slug, notion in NOTIONS.items()

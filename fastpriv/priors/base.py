@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,13 +24,17 @@ from fastpriv._matrices.leakage import (
     TINY,
     log_error,
 )
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.leakage import Column, vector_column
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct_sizes
 from fastpriv.errors import InvalidInput, short
-from fastpriv.priors.unmixing import vector_threshold
+from fastpriv.priors.unmixing import clipped, log_misfit, surely_positive, vector_threshold
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
-__all__ = ["Dense"]
+if TYPE_CHECKING:
+    from fastpriv.priors.exchangeable import Exchangeable
+
+__all__ = ["Dense", "Distribution", "as_prior"]
 
 #: Largest pmf that a structured prior keeps once it was asked for.
 _KEEP = 1 << 12
@@ -197,6 +201,62 @@ class Distribution(Defined, ABC, family="prior"):
     @abstractmethod
     def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
+
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Return one output of a channel that acts record by record, without its matrix.
+
+        Every record's kernel is divided by its largest entry p(y_i | .). The logs of the largest
+        and of the mean product of these entries, over the databases that can occur, differ by the
+        pointwise maximal leakage of y. Default: through the vector, O(N).
+        """
+        return vector_column(self.probabilities(), kernels, y, self.logs_if_rare())
+
+    def log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Return the log of the distribution of record i, -inf only for impossible values.
+
+        The second number bounds the error of the logs of values whose probability underflows.
+        """
+        marginal = self.marginal_sum(np.array([i]))
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal)
+        rare, error = np.flatnonzero(marginal < TINY), 0.0
+        if len(rare):
+            sizes, assignment = distinct_sizes(self.space.sizes)
+            kernels = RowKernels([RowKernel(np.ones((m, 1))) for m in sizes], assignment)
+            shown = kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+            y = np.zeros(self.space.n, dtype=np.int64)
+            for value in rare.tolist():
+                y[i] = value
+                one = self.column(shown, y)
+                if one.mass > -math.inf:
+                    error = max(error, one.error)
+                logs[value] = one.mass
+        return np.asarray(logs), error
+
+    def by_type(self) -> Exchangeable | None:
+        """Return the same distribution by counts of values; None where it has no such form."""
+        return None
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return q with R_epsilon q = p, clipped at zero: the output distribution of E_i.
+
+        Default: through the vector, O(N n).
+        """
+        law = self.as_dense("the output law of E_i")
+        kernels = RowKernels.symmetric(law.space.sizes, epsilon)
+        down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
+        inverse = mix(law.probabilities().copy(), law.space.sizes, down)
+        mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law.probabilities(), epsilon)
+        return Dense.of(mixed, law.space)
+
+    def surely_unmixed(self, epsilon: float) -> bool:
+        """Whether q > 0 for this very prior, not only for one some units in the last place away."""
+        law = self.as_dense("the output law of E_i")
+        return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)| to a prior q of the same structure."""
+        return log_misfit(self.probabilities(), other.probabilities())
 
     @abstractmethod
     def given(self, values: Mapping[int, int]) -> Distribution:

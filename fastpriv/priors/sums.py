@@ -218,9 +218,7 @@ def _steps(
 
 def type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
     """Return the sum for every type of database, and which entries of the weights are types."""
-    counts = np.stack([prior.zero_counts, *np.indices(prior.type_weights.shape)])
-    inside = prior.zero_counts >= 0
-    return np.tensordot(scores, counts, 1)[inside], inside
+    return np.tensordot(scores, prior.counts, 1)[prior.inside], prior.inside
 
 
 def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
@@ -394,8 +392,7 @@ def _log_parts(prior: Exchangeable) -> list[Floats]:
 
 def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
     """Return the share of the rows that hold each value, [v, type]."""
-    counts = np.stack([prior.zero_counts, *np.indices(prior.type_weights.shape)])
-    return np.asarray(counts[:, inside] / prior.space.n)
+    return np.asarray(prior.counts[:, inside] / prior.space.n)
 
 
 @singledispatch
@@ -530,7 +527,11 @@ def _exchangeable_score_odds(
 
     Cost O(types m^2) where all rows have the same scores.
     """
-    lines, m, n = prior.line_table, prior.space.sizes[0], prior.space.n
+    lines, m, n = (
+        prior.conditional_lines(np.arange(prior.space.n)),
+        prior.space.sizes[0],
+        prior.space.n,
+    )
     types = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
     for kind, own in enumerate(scores):
         if len(scores) == 1:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp
 from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import wide_home
 from fastpriv._structure.rows import Symmetric
 from fastpriv.errors import Infeasible
 
@@ -147,6 +149,20 @@ def tilde_bound(sizes: Sequence[int], spread: float) -> float:
     part = math.expm1(math.log(2.0) / len(sizes))
     m = max(sizes)
     return (spread + math.log((m - 1) / part - (m - 2) * math.exp(-spread))) * (1.0 + _WIDER)
+
+
+def log_misfit(p: Floats, q: Floats) -> float:
+    """Return the largest |ln p/q| over the support of p."""
+    p, q = p[p > 0], q[p > 0]
+    return float(np.abs(log_ratio(p, q)).max())
+
+
+def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
+    """Return the largest |ln p(x)/(R q)(x)| where doubles do not hold all digits of p or q."""
+    mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
+    if not (mixed.mantissa > 0.0).all():
+        return math.inf
+    return float(np.abs((p / mixed).logs()).max())
 
 
 def clipped(

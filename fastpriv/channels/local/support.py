@@ -151,7 +151,7 @@ class SupportChannel(AbstractChannel):
         """Largest chance under b that a report supports one of two values and not the other."""
         return self.inclusion - min(self.joint)
 
-    def worst_pair(self) -> Floats:
+    def most_different_rows(self) -> Floats:
         """Laws of the reports of the two values that are told apart best, merged by likelihood."""
         with localcontext(EXACT):
             own = _decimal(self.separation) / self.total_weight()

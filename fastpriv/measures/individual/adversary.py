@@ -11,10 +11,10 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv._matrices.searches.selection import Selection, best_selection
-from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, Channel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.results import Adversary, IndividualCapacity
 
@@ -40,7 +40,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     the matrix share one.
     """
     matrix = np.array(channel.nearest_matrix())
-    kinds = row_kinds(channel)
+    kinds = channel.record_kinds
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
 
@@ -88,6 +88,8 @@ def searched(
     the selections.
     """
     clock = Clock(math.inf if time_limit is None else time_limit)
+    if isinstance(channel, Channel) and channel.space.n == 1 < channel.space.size:
+        return _one_record_leak(channel, gap, clock)
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
     slices = [p.slices for p in problems]
@@ -115,6 +117,14 @@ def searched(
         return leak
     bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
     return IndividualCapacity(bracket.lower, bracket.upper, who)
+
+
+def _one_record_leak(channel: Channel, gap: float, clock: Clock) -> IndividualCapacity:
+    """Return the channel capacity: a single record is the whole database."""
+    matrix = np.array(channel.nearest_matrix())
+    bracket, law = matrix_capacity(matrix, gap, lambda: clock.left() <= 0.0)
+    who = Adversary((0,), np.arange(channel.space.size)[:, None], law)
+    return widened(IndividualCapacity(bracket.lower, bracket.upper, who), channel.matrix_error)
 
 
 def _spread(

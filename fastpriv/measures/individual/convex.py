@@ -15,7 +15,6 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import SolverFailure
 from fastpriv.measures.individual.adversary import widened
 from fastpriv.priors.sets import ConvexPriors
@@ -76,7 +75,7 @@ def convex_leak(
     matrix = np.array(channel.nearest_matrix())
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
     if priors.symmetric():  # rows of one role are alike for the set, too
-        rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
+        rows = [i for i in np.unique(channel.record_kinds, return_index=True)[1] if i in rows]
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
     most = min(most, most_information(matrix, priors, gap, clock)[1])

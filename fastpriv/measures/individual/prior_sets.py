@@ -24,7 +24,6 @@ from fastpriv.channels.queries import (
     corner_error,
     corner_laws,
 )
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.measures.individual.adversary import as_query, capped, widened
@@ -165,7 +164,7 @@ def interval_leak(
     Cost O(N n^2 K).
     """
     matrix, n = np.array(channel.nearest_matrix()), channel.space.n
-    rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
+    rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
     def corners(i: int) -> Floats:
@@ -275,7 +274,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
     n, matrix = channel.space.n, np.array(channel.nearest_matrix())
     x = channel.space.rows(np.arange(channel.space.size))
     ones, tables = x.sum(axis=1), []
-    for i in np.unique(row_kinds(channel), return_index=True)[1].tolist():
+    for i in np.unique(channel.record_kinds, return_index=True)[1].tolist():
         halves = [matrix[x[:, i] == value] for value in (0, 1)]
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
         means = [_means(*half, n) for half in zip(halves, others, strict=True)]
@@ -416,7 +415,7 @@ def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
 def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
     """Return for each row its channels to the output, with the other rows at corners."""
     n, m = channel.space.n, laws.shape[1]
-    rows = np.unique(row_kinds(channel), return_index=True)[1].tolist()
+    rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     count = len(rows) * len(laws) ** (n - 1)
     if count > _CHANNELS:
         raise TooLarge(

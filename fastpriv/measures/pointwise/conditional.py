@@ -21,7 +21,6 @@ from fastpriv.measures.inputs import as_channel, as_pair, output_rows, row_numbe
 from fastpriv.measures.pointwise.database import ChannelLike, PriorLike, leakage_at, leakages
 from fastpriv.measures.pointwise.prior_sets import set_conditional_leakages
 from fastpriv.priors import Distribution, Markov
-from fastpriv.priors.columns import column
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.priors.sets import PriorSet
 
@@ -166,13 +165,13 @@ def leakage_given(
         silent.assignment[i] = len(sizes) + plain[i]
         mixed.assignment[i] = len(kernels.distinct) + plain[i]
         nothing[i] = where[i] = value
-    known = column(prior, silent, nothing)
+    known = prior.column(silent, nothing)
     if known.mass == -math.inf:
         raise InvalidInput(
             "the given values of rows have probability zero together; nothing can be conditioned "
             "on that"
         )
-    both = column(prior, mixed, where)
+    both = prior.column(mixed, where)
     if not possible or both.mass == -math.inf:
         return 0.0
     error = both.error + known.error + 4.0 * ULP * abs(both.mass)

@@ -20,7 +20,6 @@ from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
@@ -28,8 +27,7 @@ from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.inputs import as_pair, measured, output_rows
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.columns import column
-from fastpriv.priors.exchangeable import OutputForm, as_exchangeable, many_types
+from fastpriv.priors.exchangeable import OutputForm
 from fastpriv.results import Bracket
 
 __all__ = ["pml"]
@@ -115,7 +113,7 @@ def level_bounds(
     channel: AbstractChannel, prior: Distribution
 ) -> tuple[float | Bracket, float | Bracket]:
     """Return the largest of both leakages, as brackets where a long chain has only bounds."""
-    kernels = row_kernels(channel)
+    kernels = channel.kernels
     if kernels is not None and isinstance(prior, Markov) and is_long(prior):
         return leakage_bounds(prior, kernels)
     return leakage_levels(channel, prior)
@@ -129,13 +127,13 @@ def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
 
 @leakages.register
 def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel.array, prior.probabilities(), logs=prior.logs_if_rare())
+    return matrix_leakages(channel.table(), prior.probabilities(), logs=prior.logs_if_rare())
 
 
 @leakage_at.register
 def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel.array[:, [channel.column_index(y)]])
+    one = np.ascontiguousarray(channel.table()[:, [channel.column_index(y)]])
     return float(matrix_leakages(one, prior.probabilities(), logs=prior.logs_if_rare()).above[0])
 
 
@@ -145,7 +143,7 @@ def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float,
     if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
-        above = measured(run, channel.array, prior.probabilities()[None])
+        above = measured(run, channel.table(), prior.probabilities()[None])
         if not math.isnan(above):
             return above, below.item()
     return leakages(channel, prior).largest()
@@ -171,7 +169,7 @@ def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tup
 @leakage_at.register
 def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
-    return column(prior, channel.kernels, y).leakage()
+    return prior.column(channel.kernels, y).leakage()
 
 
 @leakages.register
@@ -195,15 +193,15 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakages(channel.as_channel(), prior)
-    return Leakages(*map(channel.spread_out, type_leakages(channel, types)))
+    return Leakages(*map(channel.per_database, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakage_levels(channel.as_channel(), prior)
     return type_leakages(channel, types).largest()
@@ -212,7 +210,7 @@ def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[flo
 @leakage_at.register
 def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         law, logs = channel.class_distribution(prior, y)
         entry = channel.entries[int(channel.types.number(y[None])[0])]
@@ -236,7 +234,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel.entry) + 8 * channel.space.n + 64) * ULP
+    slack = (len(channel.all_entries) + 8 * channel.space.n + 64) * ULP
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
@@ -248,8 +246,10 @@ def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool
 @leakages.register
 def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
-    occurs, tilt = channel.tilt()
-    both = vector_leakages(prior.probabilities(), channel.kernels, prior.logs_if_rare(), tilt)
+    occurs, tilt = channel.log_tilt()
+    both = vector_leakages(
+        prior.probabilities(), channel.hamming_kernels, prior.logs_if_rare(), tilt
+    )
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
@@ -277,7 +277,7 @@ def _posterior_chain_leakage_levels(
     channel: PosteriorChain, prior: Distribution
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
-    if not channel.owns(prior):
+    if not channel.is_own_prior(prior):
         return leakage_levels.dispatch(TiltedChannel)(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
@@ -289,7 +289,7 @@ def _posterior_chain_leakage_levels(
 @leakage_at.register
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
-    if not channel.owns(prior):
+    if not channel.is_own_prior(prior):
         return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
@@ -464,7 +464,7 @@ def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple
     """
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        pairs = many_types(prior, kernels)
+        pairs = prior.type_pairs(kernels)
         if pairs is None:
             return rows_leakages(prior, kernels).largest()
         return rows_types(prior, pairs).largest()
@@ -478,8 +478,8 @@ def count_leakages(
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
         return None
-    allowed, leaks = prior.possible, [(0, 0.0, 0.0)]
-    zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+    allowed, leaks = prior.possible_counts, [(0, 0.0, 0.0)]
+    zero, one = (kernel.column_maxima > 0.0).tolist()  # which values can come out at all
     for ones in range(0 if zero else n, n + 1 if one else 1):
         form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
         mass, best = form.log_mass(prior.log_weights), form.extreme(allowed)
@@ -531,10 +531,10 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
     types = channel.by_type
     if types is None:
         return None
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         both = own_types(types, 2.0 * channel.misfit)
     else:
-        same = as_exchangeable(prior)
+        same = prior.by_type()
         if same is None or not types.fits:
             return None
         error = types.error + same.log_error
@@ -570,12 +570,12 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
 def _product_scaled_matrix(channel: ProductChannel) -> Floats:
     """Every column divided by its largest entry."""
     channel.check_matrix_fits()
-    return np.array(channel.kron([k.near for k in channel.kernels.distinct]), order="C")
+    return np.array(channel.kron([k.relative for k in channel.kernels.distinct]), order="C")
 
 
 @scaled_matrix.register
 def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
     """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
-    occurs, tilt = channel.tilt()
-    near = scaled_matrix(ProductChannel.of(channel.kernels))
+    occurs, tilt = channel.log_tilt()
+    near = scaled_matrix(ProductChannel.of(channel.hamming_kernels))
     return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

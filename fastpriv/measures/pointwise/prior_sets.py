@@ -17,7 +17,6 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Chance, chance_of, chances_from, corner_error, corner_laws
-from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.inputs import row_number
@@ -74,7 +73,7 @@ def set_level(
         found = _worst_row(priors, channel, clock)
     else:
         found = _one_row(priors, channel, row_number(channel, row), clock)
-    if channel.matrix_error and row_kernels(channel) is None:  # entries are off by that
+    if channel.matrix_error and channel.kernels is None:  # entries are off by that
         off, most = 4.0 * channel.matrix_error, extreme_level(channel)
         if isinstance(found, Bracket):
             lower = min(max(found.lower - off, 0.0), most)
@@ -95,7 +94,7 @@ def _whole(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> float | 
 @singledispatch
 def _worst_row(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> float | Bracket:
     """Return the leakage about the row that leaks most."""
-    rows = np.unique(row_kinds(channel), return_index=True)[1]
+    rows = np.unique(channel.record_kinds, return_index=True)[1]
     levels = [_one_row(priors, channel, i, clock) for i in rows.tolist()]
     if not any(isinstance(level, Bracket) for level in levels):
         return max(map(top, levels))

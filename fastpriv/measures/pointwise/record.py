@@ -17,7 +17,6 @@ from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.pointwise.database import (
@@ -28,8 +27,6 @@ from fastpriv.measures.pointwise.database import (
     scaled_matrix,
 )
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.columns import column, log_marginal
-from fastpriv.priors.exchangeable import as_exchangeable
 
 #: Rows whose joint laws with the answer go through a query together.
 _TOGETHER = 64
@@ -40,7 +37,7 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
     """Return the leakage of every output about row i, from the laws given each of its values."""
     if channel.space.n == 1:
         return leakages(channel, prior).above
-    marginal, off = log_marginal(prior, i)
+    marginal, off = prior.log_marginal(i)
     values = np.flatnonzero(marginal > -math.inf)
     check.fits(len(values) * channel.output_count, "a law of the output per value", "give one y=")
     laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
@@ -67,7 +64,7 @@ def _joint_leakages(
         ends = np.cumsum([len(joint) for joint in joints_now])
         for joint, law in zip(joints_now, np.split(outputs, ends[:-1]), strict=True):
             i, *rows = rows
-            marginal, off = log_marginal(prior, i)
+            marginal, off = prior.log_marginal(i)
             values = np.flatnonzero(marginal > -math.inf)
             rare = np.flatnonzero(law[values].min(axis=0) < 2.0**900 * TINY)
             with np.errstate(divide="ignore"):
@@ -83,7 +80,7 @@ def _joint_leakages(
 @row_leakages.register
 def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
     """Under an exchangeable prior, by the type of the output and its value in the row."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
     check.fits(channel.space.size, "a vector over outputs", "give one y=")
@@ -97,7 +94,7 @@ def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
     Of the rows where y holds u, a share holds v in x; it is the chance of v in the row if the class
     of x is known.
     """
-    marginal, off = log_marginal(prior, 0)
+    marginal, off = prior.log_marginal(0)
     values = np.flatnonzero(marginal > -math.inf)
     leaks = np.zeros((len(channel.classes), len(marginal)))
     if len(values) == 1:
@@ -142,7 +139,7 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
 
 def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
     """Return one row of each kind: rows that play the same part in the channel and the prior."""
-    kinds = row_kinds(channel)
+    kinds = channel.record_kinds
     firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior.alike_records()]
     return np.sort(np.concatenate(firsts))
 
@@ -158,7 +155,7 @@ def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
 @row_level.register
 def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
     """Over types of outputs, under an exchangeable prior."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return row_level.dispatch(AbstractChannel)(channel, prior, i)
     return float(type_row_leakages(channel, types).max())
@@ -202,14 +199,14 @@ def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int
 
     P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
     """
-    kernel, (marginal, off) = channel.kernels[i], log_marginal(prior, i)
+    kernel, (marginal, off) = channel.kernels[i], prior.log_marginal(i)
     shown = channel.kernels.replaced(i, RowKernel(np.eye(len(marginal))))
-    values = np.flatnonzero((marginal + kernel.log_near[:, y[i]]) > -math.inf)
-    logs, where = kernel.log_near[values, y[i]], y.copy()
+    values = np.flatnonzero((marginal + kernel.log_relative[:, y[i]]) > -math.inf)
+    logs, where = kernel.log_relative[values, y[i]], y.copy()
     error = off
     for k, value in enumerate(values):
         where[i] = value
-        one = column(prior, shown, where)
+        one = prior.column(shown, where)
         logs[k] += one.mass
         error = max(error, off + one.error if one.mass > -math.inf else 0.0)
     best = float((logs - marginal[values]).max(initial=-math.inf))
@@ -221,7 +218,7 @@ def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int
 @row_leakage_at.register
 def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
     """From the type of the output and its value in the row."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
     return float(type_row_leakages(channel, types)[channel.types.number(y[None])[0], y[i]])
@@ -260,9 +257,9 @@ def _query_log_output(channel: QueryChannel, prior: Distribution) -> Floats:
 @log_output.register
 def _tilted_log_output(channel: TiltedChannel, prior: Distribution) -> Floats:
     """The prior divided by R q, sent through R. Cost O(N n m)."""
-    occurs, tilt = channel.tilt()
+    occurs, tilt = channel.log_tilt()
     weights, logs, factor = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
-    law = math.log(weights.sum()) + log_masses(weights, channel.kernels, logs) + factor
+    law = math.log(weights.sum()) + log_masses(weights, channel.hamming_kernels, logs) + factor
     return np.where(occurs, law, -math.inf)
 
 
@@ -326,8 +323,8 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
     near = np.full((len(outputs), int(outputs.max()), 2), -math.inf)
     at_row = np.empty((len(outputs), 2))
     for kind, kernel in enumerate(kernels.distinct):
-        near[kind, : outputs[kind]] = kernel.log_near.T
-        seen = kernel.log_near[:, kernel.tops > 0.0]
+        near[kind, : outputs[kind]] = kernel.log_relative.T
+        seen = kernel.log_relative[:, kernel.column_maxima > 0.0]
         odds = seen[0] - seen[1]
         at_row[kind] = odds.min(), odds.max()
     rows = kernels.assignment

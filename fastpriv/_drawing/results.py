@@ -1,16 +1,19 @@
-"""Best privacy levels over distortion."""
+"""Figures of results that draw themselves: trade-offs, exact curves and implications."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastpriv._core.rounding import exp_down
 from fastpriv._drawing.safe import refined, stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, right_label, ticks
+from fastpriv._text.numbers import up
 from fastpriv.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from fastpriv._core.validation import Floats
     from fastpriv.design.curve import TradeoffCurve
+    from fastpriv.design.exact.curve import ExactPiece
+    from fastpriv.notions.implications import Step
 
 _INFORMATION = "mutual-information"
 #: The first two often coincide: the one below is the wider one.
@@ -40,7 +45,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
         "linestyle": "--",
     },
 }
-_NATS = "least mutual information (nats)"
+_NATS = "smallest mutual information (nats)"
 #: Levels that are convex in the distortion: a mixture of mechanisms leaks no more than the mean.
 _CONVEX = (_INFORMATION, "individual-capacity")
 #: Relative difference of distortions that count as one, and rounding of a closed form.
@@ -66,7 +71,7 @@ def tradeoff(
     """
     drawn = _in_order(curve)
     if not drawn.distortions.size:
-        raise InvalidInput("the curve has no points; make it with at least one distortion")
+        raise InvalidInput("curve must have one distortion or more; got none.")
     ax = axes(ax)
     levels = [notion for notion in drawn.lower if notion != _INFORMATION]
     for notion in levels:
@@ -85,7 +90,7 @@ def tradeoff(
         _keys(ax, drawn)
         ax.set_ylim(bottom=0.0)
     label = "best privacy level (nats)" if levels else _NATS
-    finish(ax, "expected number of changed rows", label, legend=legend)
+    finish(ax, "expected number of changed records", label, legend=legend)
     return ax
 
 
@@ -148,7 +153,7 @@ def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:
 
 
 def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
-    """Draw Theorem 1 where it says something, and the end of the closed form."""
+    """Draw Theorem 1 where it is finite, and the end of the closed form."""
     for bounds in (curve.theorem_lower, curve.theorem_upper):
         if notion in bounds:
             values = np.where(np.isfinite(bounds[notion]), bounds[notion], np.nan)
@@ -165,3 +170,101 @@ def _keys(ax: Axes, curve: TradeoffCurve) -> None:
         ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds (Wang et al., Theorem 1)")
     if any(_closed(curve, notion) for notion in curve.lower):
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
+
+
+#: Fewest points on each piece.
+_FEWEST = 40
+#: Points on all pieces together, if there are few.
+_POINTS = 400
+
+
+def pieces(
+    given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None, legend: bool | str
+) -> Axes:
+    """Draw the pieces of a curve, and a dot at every break point.
+
+    ``title`` names the notion, ``colour`` counts the colours of the family.
+    """
+    drawn = [_points(piece, max(_FEWEST, _POINTS // len(given))) for piece in given]
+    ax = axes(ax)
+    levels = np.concatenate([x for x, _ in drawn])
+    values = np.concatenate([y for _, y in drawn])
+    # The curve falls: steps as high as their starts are upper bounds.
+    steps = stairs(levels, values, ahead=False)
+    ax.plot(*steps, color=FAMILY[colour], label=f"{title}, exactly")
+    ends = [(x[-1], y[-1]) for x, y in drawn[:-1]]
+    if ends:
+        label = f"break points ({len(ends)})"
+        ax.plot(*zip(*ends, strict=True), "o", color=INK, markersize=4.0, label=label)
+    ax.set_ylim(bottom=0.0)
+    finish(ax, "level (nats)", "smallest expected number of changed records", legend=legend)
+    return ax
+
+
+def _points(piece: ExactPiece, count: int) -> tuple[Floats, Floats]:
+    """Levels across a piece, and its closed form there, rounded up."""
+    levels = np.linspace(piece.low, piece.high, count)
+    values = [float(piece.at(Fraction(exp_down(e)))) for e in levels.tolist()]
+    return levels, np.nextafter(values, np.inf)
+
+
+# Sizes in inches.
+#: Width of the picture.
+_WIDTH = 7.0
+#: Height of a line.
+_LINE = 0.44
+#: Indentation of a step.
+_INDENT = 0.3
+#: Width of a letter, on average.
+_LETTER = 0.066
+#: Significant digits of a level.
+_DIGITS = 4
+
+
+def outline(
+    notion: str,
+    level: float,
+    levels: Mapping[str, float],
+    steps: Mapping[str, Step],
+    ax: Axes | None,
+) -> Axes:
+    """Draw what follows from a level of a notion: each box below its premise."""
+    order = _order(steps, notion)
+    ax = axes(ax, (_WIDTH, _LINE * len(order) + 0.5))
+    place = {
+        name: (_INDENT * _depth(steps, name, notion), -_LINE * j) for j, name in enumerate(order)
+    }
+    notes = max(x + _LETTER * len(name) for name, (x, _) in place.items()) + 0.4
+    for name, (x, y) in place.items():
+        first = name == notion
+        box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": FAMILY[first]}
+        ax.text(x, y, f"{name}\n{up(levels[name], _DIGITS)}", va="center", fontsize=8, bbox=box)
+        if first:
+            continue
+        step = steps[name]
+        above = place[step.premise]
+        corner = above[0] + 0.08, y
+        ax.plot([corner[0]] * 2, [above[1] - 0.2, y], color=INK, linewidth=0.8, zorder=0.5)
+        arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        ax.annotate("", xy=(x, y), xytext=corner, arrowprops=arrow)
+        note = f"{step.formula}\n{step.source}"
+        ax.text(notes, y, note, va="center", fontsize=7.5, color=INK)
+    ax.set_xlim(-0.1, _WIDTH - 0.3)
+    ax.set_ylim(-_LINE * (len(order) - 0.5), 0.5 * _LINE)
+    ax.set_axis_off()
+    ax.set_title(f"what follows from {notion} at level {up(level)}", fontsize="medium")
+    return ax
+
+
+def _order(steps: Mapping[str, Step], root: str) -> list[str]:
+    """Return a notion and all that follows from it, depth first."""
+    order = [root]
+    for step in steps.values():
+        if step.premise == root:
+            order += _order(steps, step.conclusion)
+    return order
+
+
+def _depth(steps: Mapping[str, Step], name: str, root: str) -> int:
+    """Return how many steps lead from the root to a notion."""
+    return 0 if name == root else 1 + _depth(steps, steps[name].premise, root)

@@ -1,17 +1,19 @@
-"""What each output tells."""
+"""Figures of a mechanism: the leakage of its outputs, and its constrained capacity."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.style import FAMILY, INK, axes, finish, number
+from fastpriv._drawing.safe import stairs
+from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, number
 from fastpriv.errors import TooLarge, short
+from fastpriv.measures.constrained import balance_and_capacity
 from fastpriv.measures.disclosure import disclosure_threshold
-from fastpriv.measures.inputs import as_pair
+from fastpriv.measures.inputs import as_channel, as_pair
 from fastpriv.measures.pointwise.database import leakage_at, leakage_levels, leakages
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
-__all__ = ["leakage"]
+__all__ = ["balance", "leakage"]
 
 #: Most outputs that are listed, and that get a bar with a name each.
 _LISTED, _NAMED = 1 << 20, 24
@@ -59,7 +61,7 @@ def leakage(
         Law of the databases.
     draws, rng : int
         Where there are more than 2^20 outputs, so many are drawn at random, from this seed; the
-        figure says so.
+        figure states that.
     ax : matplotlib Axes, optional
         Where; by default new ones.
     legend : bool or str
@@ -79,9 +81,9 @@ def leakage(
     >>> ax.get_xlabel()
     'probability of leaking at least as much'
     """
-    mechanism, law = as_pair(channel, prior)
+    mechanism, given = as_pair(channel, prior)
     outputs = _outputs(
-        mechanism, law, check.integer(draws, "draws", 1), check.integer(rng, "rng", 0)
+        mechanism, given, check.integer(draws, "draws", 1), check.integer(rng, "rng", 0)
     )
     ax = axes(ax)
     shown = outputs.leakages[np.isfinite(outputs.leakages)]
@@ -89,7 +91,7 @@ def leakage(
     _draw_steps(ax, outputs, top)
     label = f"level {number(outputs.level)}{outputs.worst}"
     ax.axhline(outputs.level, color=FAMILY[1], linestyle="--", linewidth=1.2, label=label)
-    threshold = disclosure_threshold(law)
+    threshold = disclosure_threshold(given)
     label = f"disclosure threshold {number(threshold)}"
     ax.axhline(threshold, color=INK, linestyle=":", linewidth=1.2, label=label)
     if threshold <= _FAR * top:
@@ -109,7 +111,7 @@ class _Leaking(NamedTuple):
     """Outputs, most leaking first."""
 
     leakages: Floats
-    chances: Floats
+    probabilities: Floats
     names: list[str]
     level: float
     title: str
@@ -124,17 +126,17 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
     except TooLarge:
         level = math.nan
     if size <= _LISTED:
-        above, chances = leakages(channel, prior).above, channel.output(prior).pmf()
+        above, masses = leakages(channel, prior).above, channel.output(prior).pmf()
         # In the order of their numbers where leakages differ by rounding only.
         scale = above[np.isfinite(above)].max(initial=0.0) or 1.0
         order = np.argsort(-np.round(above / scale, 12), kind="stable")
-        # Outputs that leak can occur, even if their chance is too small for a double.
-        order = order[(chances[order] > 0.0) | (above[order] > 0.0)]
+        # Outputs that leak can occur, even if their probability underflows.
+        order = order[(masses[order] > 0.0) | (above[order] > 0.0)]
         names = [_name(channel, channel.output_row(y)) for y in order[:_NAMED]]
-        chance = number(chances[order[0]]) if chances[order[0]] > 0.0 else "below 1e-300"
-        title = f"{size:,} outputs; the worst has probability {chance}"
+        worst_mass = number(masses[order[0]]) if masses[order[0]] > 0.0 else "below 1e-300"
+        title = f"{size:,} outputs; the worst has probability {worst_mass}"
         worst = f": output {names[0]}"
-        return _Leaking(above[order], chances[order], names, level, title, worst)
+        return _Leaking(above[order], masses[order], names, level, title, worst)
     rng = np.random.default_rng(seed)
     block = max(1, _SAMPLED // channel.space.n)
     counts = [min(block, draws - start) for start in range(0, draws, block)]
@@ -146,7 +148,7 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
 
 
 def _name(channel: AbstractChannel, y: Ints) -> str:
-    """Write an output: its number, or its rows."""
+    """Write an output: its number, or its records."""
     narrow = max(channel.output_space.sizes) <= 10
     text = ("" if narrow else " ").join(map(str, y.tolist()))
     return text if len(text) <= 16 else f"{text[:13]}..."
@@ -155,14 +157,14 @@ def _name(channel: AbstractChannel, y: Ints) -> str:
 def _draw_steps(ax: Axes, outputs: _Leaking, top: float) -> None:
     """Draw outputs side by side: bars with names, or a curve."""
     heights = np.minimum(outputs.leakages, top)
-    ends = np.cumsum(outputs.chances)
+    ends = np.cumsum(outputs.probabilities)
     ends /= ends[-1]
     bars = len(ends) <= _NAMED
     rare = not bars and outputs.names != [] and ends[0] < _RARE
     starts = np.append(0.0, ends[:-1])
     if rare:
         starts = np.maximum(starts, ends[ends > 0.0][0] / 3.0)
-    if not bars:  # steps that no picture tells apart are one, as high as the highest
+    if not bars:  # steps too narrow to see are one, as high as the highest
         first = np.append(True, np.diff(np.rint(_POINTS * heights / top)) != 0.0)
         starts, heights = starts[first], heights[first]
     edges = np.append(starts, 1.0)
@@ -179,7 +181,7 @@ def _write_names(ax: Axes, outputs: _Leaking, edges: Floats, heights: Floats) ->
     """Name the bars that are wide enough for it."""
     for j, name in enumerate(outputs.names):
         text = name if math.isfinite(outputs.leakages[j]) else f"{name}: infinite"
-        if outputs.chances[j] > 0.01 + 0.024 * len(text):
+        if outputs.probabilities[j] > 0.01 + 0.024 * len(text):
             ax.annotate(
                 text,
                 (0.5 * (edges[j] + edges[j + 1]), heights[j]),
@@ -188,3 +190,57 @@ def _write_names(ax: Axes, outputs: _Leaking, edges: Floats, heights: Floats) ->
                 ha="center",
                 color=FAMILY[0],
             )
+
+
+def balance(
+    channel: AbstractChannel | ArrayLike,
+    points: int = 17,
+    *,
+    gap: float = 1e-2,
+    time_limit: float = 2.0,
+    ax: Axes | None = None,
+    legend: bool | str = True,
+) -> Axes:
+    """Draw constrained capacity and balance function over b, each as a band between its bounds.
+
+    Both are monotone in b, so the stairs between computed values are bounds as well.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    points : int
+        Values of b, evenly from 0 to ln N.
+    gap, time_limit : float
+        As for :func:`fastpriv.constrained_capacity`; the time is for each point.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.plot.balance(fp.HammingChannel(2, 2, 1.0), points=5).get_xlabel()
+    'entropy that every adversary lacks (nats)'
+    """
+    mechanism = as_channel(channel)
+    grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
+    gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
+    ax = axes(ax)
+    for bracket, colour, style, name, rising in (
+        (left, FAMILY[0], "-", "information about an individual", False),
+        (gained, FAMILY[1], "--", "balance function: what is gained", True),
+    ):
+        look: Any = {"color": colour, "linestyle": style, "linewidth": 1.0}
+        band(ax, grid, bracket.lower, bracket.upper, name, rising=rising, **look)
+        ax.plot(*stairs(grid, bracket.lower, not rising), **look)
+    ax.set_ylim(bottom=0.0)
+    finish(
+        ax,
+        "entropy that every adversary lacks (nats)",
+        "largest information, and its decrease (nats)",
+        "between proved bounds",
+        legend=legend,
+    )
+    return ax
