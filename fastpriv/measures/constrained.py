@@ -106,10 +106,10 @@ def constrained_capacity(
 
     Relative widths on random channels after 10 seconds on one core. The gap of 1e-3 is reached for
     two outputs, for one record, for two to four bits with up to 8 outputs, for records of 2 and 8
-    values, for four bits with 16 noisy outputs at b = 0.9 ln N, and for six bits with 8 sharp
-    outputs. Two records of 4 values are left with 0.001 to 0.01, four bits with 16 outputs with 0.01
-    (noisy) to 0.1 (sharp), five bits with 8 noisy outputs with 0.1, and six with 1.3. Randomised
-    response reaches the gap on four bits, and 0.01 to 0.05 on five and six.
+    values, for two of 4 values with 4 outputs or 8 noisy ones, for four bits with 16 noisy outputs
+    at b = 0.9 ln N, and for six bits with 8 sharp outputs. Four bits with 16 outputs are otherwise
+    left with 0.01 (noisy) to 0.1 (sharp), five bits with 8 noisy outputs with 0.1, and six with
+    1.3. Randomised response reaches the gap on four bits, and 0.01 to 0.05 on five and six.
 
     A query counts its answers in place of its databases: up to 2^14 answers (for each value of a
     record) and 2^24 entries of their output distributions. For bits with more than 16 outputs and

@@ -124,13 +124,13 @@ def test_searches_that_know_a_poor_prior_only(sizes, outputs, weight, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("share", "gap"), [(0.7, 1e-3), (0.9, 2e-2)])
-def test_two_rows_of_four_values(share, gap):
-    """Slices have three dimensions each; at large entropies these are narrowed slowly."""
+@pytest.mark.parametrize("share", [0.7, 0.9])
+def test_two_rows_of_four_values(share):
+    """Every slice by itself tells most at the best law, and has three dimensions."""
     W = np.random.default_rng(1).dirichlet(np.full(4, 0.5), 16)
     b = share * math.log(16.0)
-    found = fp.constrained_capacity(fp.Channel(W, [4, 4]), b, gap=gap, time_limit=3600.0)
-    assert found.width <= gap * found.lower
+    found = fp.constrained_capacity(fp.Channel(W, [4, 4]), b, time_limit=3600.0)
+    assert found.width <= 1e-3 * found.lower
     most = ob.ascended_information(W, (4, 4), b, 2, np.random.default_rng(3))
     assert 0.95 * found.lower <= most <= found.upper
 
