@@ -544,9 +544,9 @@ class Search:
         law = individual.best[1]
         node = self.whole(individual, problem, law)
         d, t = law @ individual.E, individual.multiplier(law)
-        if node.bound <= self.floor or self.meter.too_late(individual.separation_work()):
+        if node.bound <= self.floor or self.meter.used() >= self.meter.limit:
             return node
-        if not individual.separates(law, d, t):
+        if self.meter.too_late(individual.separation_work()) or not individual.separates(law, d, t):
             return node
         share = _TRIAL * self.meter.limit / (2 * len(individual.slices) * len(self.individuals))
         lines = [part.proved for part in individual.slices]
