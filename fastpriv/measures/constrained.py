@@ -1,4 +1,4 @@
-"""Individual and group capacity at a given minimum entropy, and the balance function."""
+"""Individual and group capacity at a given smallest entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.adversary import as_query, representatives
+from fastpriv.measures.individual.adversary import as_query, information_error, representatives
 from fastpriv.measures.inputs import as_channel
 from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
@@ -33,6 +33,8 @@ _LISTED = 64
 _INPUTS = 1 << 14
 #: Most entries of the output distributions of these inputs, 128 MB.
 _ENTRIES = 1 << 24
+#: Width to reach unless another one is asked for.
+_GAP = 1e-3
 #: Gap of the individual capacity, which is an upper bound.
 _FINE = 1e-9
 #: Share of the time limit that the individual capacity may take.
@@ -59,14 +61,12 @@ def constrained_capacity(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
     k: int = 1,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Individual or group channel capacity over priors with an entropy of at least b nats.
@@ -74,7 +74,7 @@ def constrained_capacity(
     C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
     with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
     b = ln N it is the information under the uniform prior. C_k^b is the same for groups of k
-    records (Definition 17 there), and C_n^b = max I(X; Y).
+    records.
 
     Parameters
     ----------
@@ -99,22 +99,12 @@ def constrained_capacity(
 
     Notes
     -----
-    Branch and bound with proved upper bounds (page "Individuals" of the documentation). Records of
-    up to 64 inputs are searched by boxes of priors, bits with up to 16 outputs by their posteriors,
-    and all by mixtures of the rows for each value. The tightest search has most of the time. Bits
-    of a channel that acts record by record, with two outputs each, are bounded record by record.
-
-    Relative widths on random channels after 10 seconds on one core. The gap of 1e-3 is reached for
-    two outputs, for one record, for two to four bits with up to 8 outputs, for records of 2 and 8
-    values, for two of 4 values with 4 outputs or 8 noisy ones, for four bits with 16 noisy outputs
-    at b = 0.9 ln N, and for six bits with 8 sharp outputs. Four bits with 16 outputs are otherwise
-    left with 0.01 (noisy) to 0.1 (sharp), five bits with 8 noisy outputs with 0.1, and six with
-    1.3. Randomised response reaches the gap on four bits, and 0.01 to 0.05 on five and six.
-
-    A query counts its answers in place of its databases: up to 2^14 answers (for each value of a
-    record) and 2^24 entries of their output distributions. For bits with more than 16 outputs and
-    about 100 answers or more, the upper bound is max {I(X; Y): H(X) >= b}, 3 to 12 percent above
-    the lower bound for counts of 200 and 1000 bits with geometric noise.
+    Branch and bound over the distributions of the other records given x_i (page "Individuals" of
+    the documentation). After 10 seconds on one core random channels reach the gap of 1e-3 for one
+    record, for two outputs, and for up to four bits with 8 outputs. Four bits with 16 outputs are
+    left with 0.01 to 0.1, five bits with 8 noisy outputs with 0.1, six with 1.3. A query is
+    searched over its answers, up to 2^14 of them for each value of a record, so that counts of
+    thousands of records fit.
 
     Examples
     --------
@@ -148,13 +138,11 @@ def balance_function(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def balance_function(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
@@ -208,7 +196,7 @@ def constrained_given(
     channel: AbstractChannel, b: float, worst: IndividualCapacity, time_limit: float | None
 ) -> Bracket:
     """Return C_1^b of a channel whose individual capacity was computed before."""
-    bracket = _solve(channel, b, 1e-3, time_limit, worst=worst)[1]
+    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
     assert isinstance(bracket, Bracket)
     return bracket
 
@@ -310,7 +298,7 @@ def _query(channel: AbstractChannel) -> tuple[Query, Floats]:
 
 
 def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
-    """Return the groups of k rows of different roles, each group as one row."""
+    """Return the groups of k records of different roles, each group as one record."""
     query, table = _query(channel)
     first, individuals = representatives(table), []
     for group in unlike_groups(query.kinds(), k):
@@ -325,14 +313,17 @@ def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
 
 
 def _widened(bracket: Bracket, error: float, most: float) -> Bracket:
-    """Allow for relative errors of the output laws, as for individual capacities."""
-    slack = error * (bracket.upper + math.sqrt(2.0 * bracket.upper) + 4.0 * error)
+    """Allow for relative errors of the output distributions, as for individual capacities."""
+    slack = information_error(bracket.upper, error)
     lower = max(bracket.lower - slack, 0.0)
     return Bracket(lower, max(lower, min(bracket.upper + slack, most)))
 
 
 def _looked_at(kernels: RowKernels) -> list[Individual]:
-    """Return the rows with different channels. An output of a row tells about this row alone."""
+    """Return the rows with different channels.
+
+    An output of a record reveals about this row alone.
+    """
     individuals = []
     for kernel, users in kernels.groups():
         if kernel.shape[0] > 1 or kernels.assignment.size == 1:
@@ -344,9 +335,9 @@ def _looked_at(kernels: RowKernels) -> list[Individual]:
 def _order(kernels: list[Floats]) -> Ints:
     """Return pairs of outputs, the first of which has the larger posterior without loss.
 
-    Where all values and outputs of every row can be turned by one place together, some turn moves
-    the largest posterior to the first output. After that, rows with the same channel can be put in
-    order by the outputs in which they alone differ from the first one.
+    Where all values and outputs of every record can be turned by one place together, some turn
+    moves the largest posterior to the first output. After that, rows with the same channel can be
+    put in order by the outputs in which they alone differ from the first one.
     """
     strides = np.cumprod([1, *(kernel.shape[1] for kernel in kernels[::-1])])[-2::-1]
     pairs = []
@@ -372,7 +363,7 @@ def _check_inputs(inputs: int, outputs: int) -> None:
 
 
 def _merged(rows: Ints, logs: Floats) -> tuple[Ints, Floats]:
-    """Return each row once, with the logarithm of its number of databases."""
+    """Return each record once, with the logarithm of its number of databases."""
     distinct, which = np.unique(rows, return_inverse=True)
     total = np.full(len(distinct), -math.inf)
     np.logaddexp.at(total, which, logs)
