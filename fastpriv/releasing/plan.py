@@ -40,7 +40,7 @@ from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, did_y
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.realised import raised, realised
+from fastpriv.measures.realised import realised, with_draws
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.priors.base import as_prior
 from fastpriv.releasing.domain import COLUMNS, RECORD, TABLE, Digits, Domain
@@ -404,7 +404,7 @@ def _within(
     for units in range(_LOWERED_ULPS):
         plan = make([epsilon * (1.0 - units * 2.0**-52) for epsilon in epsilons])
         drawn, slack = realised(plan.channel)
-        if raised(extreme_level(drawn), slack) <= total:
+        if with_draws(extreme_level(drawn), slack) <= total:
             return plan, True
     return plan, False
 

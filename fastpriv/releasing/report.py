@@ -43,7 +43,7 @@ from fastpriv.measures.information import information
 from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import INFORMATION_ERROR, raised, raised_information, realised
+from fastpriv.measures.realised import INFORMATION_ERROR, raised_information, realised, with_draws
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing import domain as domains
@@ -490,7 +490,7 @@ class _Levels:
         self.levels: dict[str, Value] = {}
         self.left_out: list[str] = []
 
-    def add(self, slug: str, level: Callable[[], Value], raise_by: _Raise = raised) -> None:
+    def add(self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws) -> None:
         """Measure a level of the whole release."""
         try:
             value = level()
@@ -503,7 +503,7 @@ class _Levels:
         else:
             self.levels[slug] = raise_by(value, self._slack)
 
-    def add_total(self, slug: str, level: Callable[[], Value], raise_by: _Raise = raised) -> None:
+    def add_total(self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws) -> None:
         """Measure a level of the whole release that adds over independent records."""
         if self._records is None:
             return self.add(slug, level, raise_by)

@@ -24,9 +24,9 @@ from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import (
     INFORMATION_ERROR,
     drawn_level,
-    raised,
     raised_information,
     realised,
+    with_draws,
 )
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
@@ -130,7 +130,7 @@ class _Draws:
         value = top(notion.level(drawn, prior))
         if notion.information:
             return raised_information(value * (1.0 + INFORMATION_ERROR), slack)
-        return raised(value, slack)
+        return with_draws(value, slack)
 
 
 def _leakage_factor(information: float, prior: Distribution) -> float:
