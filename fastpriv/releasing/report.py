@@ -503,7 +503,9 @@ class _Levels:
         else:
             self.levels[slug] = raise_by(value, self._slack)
 
-    def add_total(self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws) -> None:
+    def add_total(
+        self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws
+    ) -> None:
         """Measure a level of the whole release that adds over independent records."""
         if self._records is None:
             return self.add(slug, level, raise_by)
