@@ -27,15 +27,14 @@ from fastpriv._matrices.correlation import (
     sparse_correlation,
 )
 from fastpriv._matrices.tilted import SMALL
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv._structure.type_pairs import (
     laws_error,
-    log_sizes,
     rise_of_laws,
     rises,
     type_laws,
-    types_array,
 )
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
@@ -505,8 +504,8 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
     pair = _of_types(*apart, log_p, log_q)
     if n > 1:
-        left = 0.5 * (log_p - log_sizes(types))
-        right = np.where(log_q > -math.inf, 0.5 * (log_sizes(outputs) - log_q), -math.inf)
+        left = 0.5 * (log_p - log_multinomials(types))
+        right = np.where(log_q > -math.inf, 0.5 * (log_multinomials(outputs) - log_q), -math.inf)
         swapped = _of_swaps(n, kernel, (types, left), (outputs, right))
         pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
     return _rounded(pair, relative, len(log_p))
@@ -599,7 +598,7 @@ def _of_swaps(
     first = matrix[s, u] * (steps[t, v] - steps[s, v])
     second = matrix[s, v] * (steps[t, u] - steps[s, u])
     minors, error = first - second, 8.0 * ULP * (np.abs(first) + np.abs(second))
-    halves = 0.5 * log_sizes(left[1])[:, None] - 0.5 * log_sizes(right[1])
+    halves = 0.5 * log_multinomials(left[1])[:, None] - 0.5 * log_multinomials(right[1])
     with np.errstate(divide="ignore"):
         logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] + right[2] + halves
     weight = np.exp(logs)

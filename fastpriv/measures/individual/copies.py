@@ -22,8 +22,8 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
+from fastpriv._structure.counts import compositions_array, log_multinomials
 from fastpriv._structure.rows import RowKernels, Symmetric
-from fastpriv._structure.types import compositions
 from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.measures.capacity import capacity, row_capacity
 from fastpriv.priors import Product
@@ -189,10 +189,10 @@ def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
 
 def _binomial(n: int, hit: float, miss: float) -> Floats:
     """Return the distribution of the number of hits in n, given both probabilities."""
-    from scipy.special import gammaln, xlogy
+    from scipy.special import xlogy
 
     r = np.arange(n + 1)
-    ways = gammaln(n + 1.0) - gammaln(r + 1.0) - gammaln(n - r + 1.0)
+    ways = log_multinomials(np.stack([r, n - r]))
     return np.asarray(np.exp(ways + xlogy(r, hit) + xlogy(n - r, miss)))
 
 
@@ -401,12 +401,9 @@ def listed(copies: int, kernel: Symmetric) -> Bracket:
 
 def _log_outputs(parts: Ints, m: int) -> Floats:
     """Return the logarithm of the number of outputs with the given sorted counts."""
-    from scipy.special import gammaln
-
-    copies, width = int(parts[0].sum()), parts.shape[1]
-    log_factorials = gammaln(np.arange(max(copies, width) + 1) + 1.0)
+    width = parts.shape[1]
     falling = np.concatenate([[0.0], np.cumsum(np.log(m - np.arange(width)))])
-    logs = log_factorials[copies] - log_factorials[parts].sum(axis=1)
+    logs = log_multinomials(parts, axis=1)
     logs += falling[(parts > 0).sum(axis=1)]  # which values have the positive counts
     run = np.ones(len(parts), dtype=np.int64)
     for column in range(1, width):  # equal counts are exchanged without effect
@@ -531,11 +528,11 @@ def _between(values: Floats, step: float, points: int) -> tuple[Ints, Floats]:
 
 def _binomials(n: int, hit: float, miss: float) -> Floats:
     """Return the distributions of the number of hits in 0 .. n, in the rows of a triangle."""
-    from scipy.special import gammaln, xlogy
+    from scipy.special import xlogy
 
-    r, c = np.arange(n + 1)[:, None], np.arange(n + 1)
+    r, c = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
     rest = np.maximum(r - c, 0)
-    logs = gammaln(r + 1.0) - gammaln(c + 1.0) - gammaln(rest + 1.0)
+    logs = log_multinomials(np.stack([c, rest]))
     return np.where(c <= r, np.exp(logs + xlogy(c, hit) + xlogy(rest, miss)), 0.0)
 
 
@@ -629,8 +626,8 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     m, epsilon, n, words = kernel.m, kernel.epsilon, *symbols.shape
     parts = []
     for form, copies in Counter(map(tuple, symbols.tolist())).items():
-        counts = np.array(compositions(copies, m))
-        parts.append((counts[:, list(form)].astype(np.float64), _log_ways(counts)))
+        counts = compositions_array(copies, m)
+        parts.append((counts[:, list(form)].astype(np.float64), log_multinomials(counts, axis=1)))
     parts.sort(key=lambda part: len(part[1]))
     scores, ways = parts[0]
     for more, logs in parts[1:-1]:
@@ -653,11 +650,3 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     sizes = n * (math.log(n + 2.0) + math.log(m)) + 16.0
     sizes += min(epsilon * n, 745.0 + n * math.log(m))
     return math.fsum(total), (32.0 * sizes + 64.0 * (words + 8) * math.sqrt(words)) * ULP
-
-
-def _log_ways(counts: Ints) -> Floats:
-    """Return the logarithms of multinomial coefficients."""
-    from scipy.special import gammaln
-
-    logs = gammaln(np.arange(counts.max() + counts.shape[1] * counts.max() + 2.0) + 1.0)
-    return np.asarray(logs[counts.sum(axis=1)] - logs[counts].sum(axis=1))

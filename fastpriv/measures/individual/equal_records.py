@@ -21,6 +21,7 @@ from fastpriv._core.rounding import ULP, log_up, lowered, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.searches.cliques import alike_limit
+from fastpriv._structure.counts import compositions_array, log_multinomials
 from fastpriv._structure.rows import RowKernels
 from fastpriv.measures.individual.adversary import information_error
 from fastpriv.results import Adversary, IndividualCapacity
@@ -196,15 +197,10 @@ def counts_law(kernel: Floats, n: int) -> Floats:
 
     Cost O(m K) each.
     """
-    from scipy.special import gammaln, xlogy
+    from scipy.special import xlogy
 
     outputs = kernel.shape[1]
-    counts = np.array([[n]])
-    for _ in range(outputs - 1):  # divide the last count into two
-        rest = counts[:, -1]
-        own = np.repeat(np.arange(len(rest)), rest + 1)
-        taken = np.arange(len(own)) - np.repeat(np.cumsum(rest + 1) - rest - 1, rest + 1)
-        counts = np.column_stack([counts[own, :-1], taken, rest[own] - taken])
-    ways = gammaln(n + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    counts = compositions_array(n, outputs)
+    ways = log_multinomials(counts, axis=1)
     logs = sum(xlogy(counts[:, y], kernel[:, y, None]) for y in range(outputs))
     return np.asarray(np.exp(ways + logs))
