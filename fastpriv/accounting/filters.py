@@ -19,11 +19,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.relations import (
-    earlier_relation,
-    one_relation,
-    optional_relation,
-)
+from fastpriv.accounting.profile.relations import earlier_relation, one_relation, optional_relation
 from fastpriv.errors import InvalidInput, described, unread
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]

@@ -12,7 +12,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import Symmetric
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
-from fastpriv.accounting.profile.shuffled import Shuffled
+from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge, short

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastpriv._core.validation import Floats
-    from fastpriv.accounting.profile.distinguishing import Delta
+    from fastpriv.accounting.profile.questions import Delta
     from fastpriv.channels import AbstractChannel
 
 __all__ = ["bayes_risk", "renyi", "roc", "type_two_error"]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from fastpriv.accounting.ledger import kept
 from fastpriv.accounting.ledger.parts import level_of, read
-from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.measures import Releases
+from fastpriv.accounting.profile.discrete import Releases
 from fastpriv.accounting.profile.running import Running, composable
+from fastpriv.accounting.profile.steps.finite import FiniteStep
 
 #: So few kinds of releases are composed from scratch, to the last digits.
 _FEW = 16
@@ -85,7 +85,7 @@ def _measures(parts: Parts) -> Releases | None:
     releases = []
     for text, count in parts.items():
         for part, k in read(text)._parts.items():
-            if not isinstance(part, Atom) or not composable(part.upper):
+            if not isinstance(part, FiniteStep) or not composable(part.upper):
                 return None
             if part.upper.top > 0.0 or part.upper.infinite > 0.0:
                 releases.append((part.upper, k * count))

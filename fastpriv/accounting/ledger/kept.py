@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fastpriv.accounting.profile.measures import FINE
+from fastpriv.accounting.profile.discrete import FINE
 from fastpriv.accounting.profile.running import Running
 
 _VERSION = 1

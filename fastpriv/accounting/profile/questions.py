@@ -1,20 +1,365 @@
-"""The curve of a profile in other words: errors of tests, Renyi divergences, a Bayesian's error."""
+"""A profile in other words: errors of tests, Bayes risk, Renyi divergences, zCDP and GDP."""
 
 from __future__ import annotations
 
+import heapq
 import math
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
-from fastpriv.accounting.profile.normal import Normal
+from fastpriv.accounting.profile.composition import RenyiStep
+from fastpriv.accounting.profile.losses import ContinuousStep
 from fastpriv.accounting.profile.relations import ADDED
+from fastpriv.accounting.profile.steps.finite import FiniteStep
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
+from fastpriv.accounting.profile.steps.sampling import Symmetrised
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
-    from fastpriv.accounting.profile.composed import Part
-    from fastpriv.accounting.profile.distinguishing import Distinguishers
+    from fastpriv.accounting.profile.cases import Step
+
+    pass
+
+
+# A whole curve in one number: the least rho of zCDP and the least mu of Gaussian privacy.
+#
+# Normal noise contributes a known amount, which adds up: mu^2 and rho = mu^2/2. A mixture of
+# normal laws is no worse than its most distant parts. The other releases are bounded on intervals
+# of orders or levels, of which the worst is halved until the bracket is narrow; amounts of both
+# add up.
+
+
+#: Least exponent, ratio of the first exponents, halvings, and relative width that is aimed at.
+_LEAST, _RATIO, _HALVINGS, _WIDTH = 1e-6, 4.0, 240, 1e-9
+
+Bounds = tuple[float, float]
+
+
+def normal_square(
+    parts: Mapping[Step, int], zcdp: bool = False
+) -> tuple[dict[Step, int], float, float]:
+    """Return other releases, and mu^2 of the normal ones: in the limit of orders, and at most.
+
+    For zCDP discrete Gaussian noise of parameter sigma at distance d is one of them: its divergence
+    of any order alpha is at most alpha d^2 / (2 sigma^2), and that at every integer alpha
+    (Canonne, Kamath and Steinke 2020).
+    """
+    rest: dict[Step, int] = {}
+    low, high = [], []
+    for part, k in parts.items():
+        if isinstance(part, GaussianNoise):
+            low.append(k * part.square)
+            high.append(k * part.square)
+        elif isinstance(part, GaussianMixture):
+            _, sigma, up, down = part.key
+            first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
+            low.append(k * (first / sigma) ** 2)
+            high.append(k * ((first + second) / sigma) ** 2)
+        elif isinstance(part, FiniteStep) and part.key[0] == "discrete-gaussian" and zcdp:
+            _, sigma, distance = part.key
+            low.append(k * (distance / sigma) ** 2)
+            high.append(k * (distance / sigma) ** 2)
+        elif isinstance(part, Symmetrised) and part.top(False) == math.inf:
+            # No worse than without sampling, and as bad in the limit of orders.
+            low.append(k * _farthest(part.attained_pair) ** 2)
+            high.append(k * max(law.width for law in part.laws) ** 2)
+        else:
+            rest[part] = k
+    return rest, lowered(math.fsum(low), 16.0), raised(math.fsum(high), 16.0)
+
+
+def _farthest(pair: ContinuousStep | None) -> float:
+    """How far apart the most distant parts of a mixture of normal laws and its noise are."""
+    return pair.a if isinstance(pair, GaussianMixture) else 0.0
+
+
+def declared_rate(parts: Mapping[Step, int]) -> tuple[dict[Step, int], float]:
+    """Return other releases, and an upper bound on rho of those that are declared in zCDP."""
+    rest = dict(parts)
+    rates = []
+    for part in parts:
+        if isinstance(part, RenyiStep) and not part.orders:
+            rates.append(rest.pop(part) * (part.rho + part.xi))
+    return rest, raised(math.fsum(rates), 8.0)
+
+
+def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
+    """Bounds on the largest ln M(s) / (s (s + 1)) over s > 0, for losses of at most ``top``.
+
+    ln M is convex and 0 at 0, so ln M(s)/s rises to at most ``top``, and between two exponents the
+    chord is a bound: A + B s, with A <= 0, over s (s + 1) has one largest value.
+    """
+    seen: dict[float, Bounds] = {}
+
+    def at(s: float) -> float:
+        low, high = log_moment(s)
+        seen[s] = low, min(high, raised(s * top, 4.0))
+        return lowered(seen[s][0] / (s * (s + 1.0)), 8.0)
+
+    s = _LEAST
+    best = max(at(s), 0.0)
+    low, ends = s, []
+    while top / (1.0 + s) > best and s < 1e15:
+        s *= _RATIO
+        best = max(best, at(s))
+        ends.append((low, s))
+        low = s
+    # Below the first exponent, and beyond the last one.
+    rest = max(seen[_LEAST][1] / _LEAST, top / (1.0 + s), 0.0)
+
+    def above(a: float, b: float) -> float:
+        return _chord(a, seen[a][1], b, seen[b][1])
+
+    best, high = _halved(ends, above, at, max(best, 0.0), rest)
+    return best, raised(max(high, rest), 16.0)
+
+
+def _chord(a: float, value: float, b: float, other: float) -> float:
+    """Upper bound on (A + B s) / (s (s + 1)) on [a, b], for the line through two points."""
+    slope = (other - value) / (b - a)
+    start = value - slope * a
+    result = max(value / (a * (a + 1.0)), other / (b * (b + 1.0)))
+    if start < 0.0 < slope:
+        root = math.sqrt((slope - start) / -start)
+        s = min(max(1.0 / (root - 1.0), a), b) if root > 1.0 else b
+        result = max(result, (start + slope * s) / (s * (s + 1.0)))
+    # The start is a difference; it is off by some units of both ends.
+    return result + 16.0 * ULP * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
+
+
+def largest_mu(delta: Callable[[float], Bounds], top: float) -> Bounds:
+    """Bounds on the least mu whose Gaussian curve is above delta(t) for all t in [0, top].
+
+    delta falls, so on [a, b] the mu whose curve is delta(a) at b is enough.
+    """
+    seen: dict[float, Bounds] = {}
+
+    def at(t: float) -> float:
+        seen[t] = delta(t)
+        return gaussian_mu(t, seen[t][0], up=False)
+
+    def above(a: float, b: float) -> float:
+        return gaussian_mu(b, seen[a][1], up=True)
+
+    best = max(at(0.0), at(top))
+    if not top > 0.0:
+        return best, gaussian_mu(0.0, seen[0.0][1], up=True)
+    return _halved([(0.0, top)], above, at, best, 0.0)
+
+
+def _halved(
+    ends: list[tuple[float, float]],
+    above: Callable[[float, float], float],
+    at: Callable[[float], float],
+    best: float,
+    enough: float,
+) -> Bounds:
+    """Halve the worst interval until its bound is near the best value, or below another bound."""
+    heap = [(-above(a, b), a, b) for a, b in ends]
+    heapq.heapify(heap)
+    for _ in range(_HALVINGS):
+        if not heap or -heap[0][0] <= max(best * (1.0 + _WIDTH), enough):
+            break
+        _, a, b = heap[0]
+        if b - a <= _WIDTH * b:
+            break
+        heapq.heappop(heap)
+        middle = 0.5 * (a + b)
+        best = max(best, at(middle))
+        for c, d in ((a, middle), (middle, b)):
+            heapq.heappush(heap, (-above(c, d), c, d))
+    return best, max(best, -heap[0][0] if heap else best)
+
+
+def gaussian_mu(t: float, delta: float, up: bool) -> float:
+    """Return the mu at which the Gaussian curve has delta at t, rounded up or down."""
+    if delta <= 0.0:
+        return 0.0
+    if delta >= 1.0:
+        return math.inf
+    sign = -1.0 if up else 1.0
+
+    def enough(mu: float) -> bool:
+        value, error = _gaussian_delta(t, mu)
+        return value + sign * error >= delta
+
+    low, high = 0.0, 1.0
+    while not enough(high):
+        low, high = high, 2.0 * high
+        if high > 1e8:
+            return math.inf if up else low
+    while high - low > 1e-12 * high and high > 1e-150:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high if up else low
+
+
+def _gaussian_delta(t: float, mu: float) -> Bounds:
+    """Phi(mu/2 - t/mu) - e^t Phi(-mu/2 - t/mu), and a bound on its error."""
+    x, y = t / mu - 0.5 * mu, t / mu + 0.5 * mu
+    first = 0.5 * math.erfc(x / math.sqrt(2.0))
+    second = 0.5 * math.erfc(y / math.sqrt(2.0))
+    # Phi(-y) is below e^(-y^2/2), and e^t times that is e^(-x^2/2): what underflows is tiny.
+    second = math.exp(min(t, 700.0)) * second if second > 1e-300 and t < 700.0 else 0.0
+    lost = 0.0 if second else math.exp(-0.5 * min(x * x, 1400.0)) if t > 0.0 else 1e-300
+    return first - second, (first + second) * (4.0 + x * x + y * y + t) * 8.0 * ULP + lost
+
+
+# Errors of tests between two neighbours, in one order and in the other.
+#
+# The curve of a pair of laws P, Q in one order, d(t) = sup P(A) - e^t Q(A), t >= 0, says what
+# tests with few false alarms reach. For the others it takes the curve d' of Q, P, since d(-t) = 1
+# - e^-t + e^-t d'(t). The worse of both curves belongs to no pair in particular, so that it
+# bounds errors from below only.
+
+
+#: Levels that are looked at when the best one is sought.
+_LEVELS = 36
+#: Level beyond which mirrored curves are not looked at.
+_FAR = 40.0
+#: Steps towards the level at which two bounds meet.
+_STEPS = 20
+#: Most pairs of which the errors are computed.
+_PAIRS = 8
+_GOLD = 0.5 * (3.0 - math.sqrt(5.0))
+
+#: Delta at a level.
+Delta = Callable[[float], Bracket]
+
+
+@dataclass(frozen=True)
+class Distinguishers:
+    """What is known of the tests between neighbours.
+
+    ``worst`` is the larger delta of all pairs and orders. ``pairs`` are laws that neighbours have,
+    each as its curve and that of the other order. ``all`` says whether there are no others.
+    """
+
+    worst: Delta
+    pairs: list[tuple[Delta, Delta]]
+    all: bool
+
+    @property
+    def curves(self) -> list[tuple[Delta, Delta]]:
+        """Curves that bound the tests of all pairs: of each pair, or the worst in both orders."""
+        known = self.all and 0 < len(self.pairs) <= _PAIRS
+        return self.pairs if known else [(self.worst, self.worst)]
+
+    def least_error(self, alpha: float) -> Bracket:
+        """Least type II error over pairs and orders, 0 < alpha <= 1."""
+        whole = self.all and len(self.pairs) <= _PAIRS
+        low = sum_down([1.0, -alpha]) if whole else _of_pair(self.worst, self.worst, alpha).lower
+        high = sum_up([1.0, -alpha]) if self.pairs else self._reached(alpha)
+        ranked = sorted((_at_least(*pair, alpha), k) for k, pair in enumerate(self.pairs))
+        for least, k in ranked[:_PAIRS]:
+            if least > high:
+                break
+            error = _of_pair(*self.pairs[k], alpha)
+            low, high = min(low, error.lower), min(high, error.upper)
+        return Bracket(min(low, high), high)
+
+    def _reached(self, alpha: float) -> float:
+        """What some test of some pair reaches, whichever has the delta of a level t.
+
+        A set A with P(A) = d + e^t Q(A) has Q(A) <= (1 - d) e^-t. Between it and no test, or
+        it and a test that always alarms, are tests with the false alarms asked for.
+        """
+        low, high, best = 0.0, -math.log(alpha), alpha
+        for _ in range(_STEPS):
+            t = 0.5 * (low + high)
+            d = self.worst(t).lower
+            rare = lowered(math.exp(t) * alpha, 16.0) / max(1.0 - d, alpha)
+            often = lowered(d + (1.0 - d) * alpha, 8.0)
+            best = max(best, min(rare, often, 1.0))
+            low, high = (t, high) if rare < often else (low, t)
+        return raised(1.0 - best, 4.0)
+
+
+def _at_least(first: Delta, second: Delta, alpha: float) -> float:
+    """Lower bound on the least type II error of a pair, from a few levels."""
+    top = -math.log(alpha)
+    few = [_line(first(t), t, alpha)[0] for t in (0.0, 0.25 * top, 0.5 * top)]
+    return max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0)
+
+
+def _of_pair(first: Delta, second: Delta, alpha: float) -> Bracket:
+    """T(alpha) of one pair in one order; both of what it is the largest are concave."""
+    one = _largest(lambda t: _line(first(t), t, alpha), math.exp, -math.log(alpha))
+    other = _largest(lambda t: _mirrored(second(t), t, alpha), lambda t: math.exp(-t), _FAR)
+    # Beyond the last level the second is at most e^-t.
+    low, high = max(one[0], other[0], 0.0), max(one[1], other[1], math.exp(-_FAR))
+    return Bracket(low, min(high, sum_up([1.0, -alpha])))
+
+
+def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
+    """1 - delta(t) - e^t alpha, from below and above."""
+    cost = math.exp(t) * alpha if t < 700.0 else math.inf
+    return (
+        sum_down([1.0, -delta.upper, -raised(cost, 12.0)]),
+        sum_up([1.0, -delta.lower, -lowered(cost, 12.0)]),
+    )
+
+
+def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
+    """e^-t (1 - delta(t) - alpha), from below and above; near alpha = 1 the sum cancels."""
+    scale = math.exp(-t)
+    low, high = sum_down([1.0, -delta.upper, -alpha]), sum_up([1.0, -delta.lower, -alpha])
+    return lowered(scale * low, 12.0), raised(scale * high, 12.0)
+
+
+def _largest(
+    value: Callable[[float], tuple[float, float]], scale: Callable[[float], float], top: float
+) -> tuple[float, float]:
+    """Bounds on the largest value over [0, top] of a function that is concave in scale(t).
+
+    By golden section; secants bound what is between the points.
+    """
+    seen = {t: value(t) for t in (0.0, top)}
+    a, b = 0.0, top
+    x, y = a + _GOLD * (b - a), b - _GOLD * (b - a)
+    seen[x], seen[y] = value(x), value(y)
+    for _ in range(_LEVELS):
+        if seen[x][0] >= seen[y][0]:
+            b, y = y, x
+            x = a + _GOLD * (b - a)
+            seen[x] = value(x)
+        else:
+            a, x = x, y
+            y = b - _GOLD * (b - a)
+            seen[y] = value(y)
+    ordered = sorted(seen)
+    best = max(range(len(ordered)), key=lambda i: seen[ordered[i]][0])
+    points = [(scale(t), *seen[t]) for t in ordered]
+    return points[best][1], _above(points)
+
+
+def _above(points: list[tuple[float, float, float]]) -> float:
+    """Upper bound on the largest value of a concave function between points (x, low, high).
+
+    Between two neighbouring points it is below the secant of the two points before them, and below
+    that of the two points after them, both drawn on.
+    """
+    bound = max(high for _, _, high in points)
+    for i in range(len(points) - 1):
+        result = []
+        for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
+            if 0 <= far < len(points):
+                (x, _, high), (behind, low, _), ahead = points[near], points[far], points[end][0]
+                doubt = 20.0 * ULP * max(x, behind, ahead)  # exponentials, and their differences
+                run, step = abs(x - behind) - doubt, abs(ahead - x) + doubt
+                if run > 0.0:
+                    rise = raised(max(high - low, 0.0) * step / run, 8.0)
+                    result.append(sum_up([high, rise]))
+        bound = max(bound, min(result, default=math.inf))
+    return bound
+
+
+# The curve of a profile in other words: errors of tests, Renyi divergences, a Bayesian's error.
+
 
 #: Least positive chance of a first error at which the curve is computed.
 _RARE = 1e-300
@@ -23,16 +368,16 @@ _RARE = 1e-300
 class Questions:
     """Curves that follow from delta(epsilon)."""
 
-    _parts: dict[Part, int]
+    _parts: dict[Step, int]
     relation: str
 
-    def __init__(self, parts: dict[Part, int], relation: str = ADDED) -> None:
+    def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
         raise NotImplementedError
 
     @property
     def _is_normal(self) -> bool:
         """Whether all releases are of normal noise on everybody."""
-        return all(isinstance(part, Normal) for part in self._parts)
+        return all(isinstance(part, GaussianNoise) for part in self._parts)
 
     def _epsilon(self, delta: float) -> Bracket:
         raise NotImplementedError
@@ -143,12 +488,6 @@ class Questions:
         >>> round(found.lower, 9), round(found.upper, 9)  # 3 / (2 * 2^2)
         (0.375, 0.375)
         """
-        from fastpriv.accounting.profile.summaries import (
-            declared_rate,
-            largest_rate,
-            normal_square,
-        )
-
         others, declared = declared_rate(self._parts)
         parts, least, most = normal_square(others, zcdp=True)
         most = most + 2.0 * declared
@@ -162,7 +501,9 @@ class Questions:
             return Bracket(0.5 * least, math.inf)
         low, high = largest_rate(rest._log_moment, top.upper)
         # The rate of normal noise is the same at all orders; that of samples is a limit.
-        constant = math.fsum(k * p.square for p, k in others.items() if isinstance(p, Normal))
+        constant = math.fsum(
+            k * p.square for p, k in others.items() if isinstance(p, GaussianNoise)
+        )
         low = lowered(low + 0.5 * constant, 16.0)
         return Bracket(max(low, 0.5 * least), raised(high + 0.5 * most, 4.0))
 
@@ -182,8 +523,6 @@ class Questions:
         >>> round(found.lower, 9), round(found.upper, 9)
         (1.0, 1.0)
         """
-        from fastpriv.accounting.profile.summaries import gaussian_mu, largest_mu, normal_square
-
         parts, least, most = normal_square(self._parts)
         # ln delta(t) is at least -(t + C)^2 / (2 least) - C for some C, below which no curve of a
         # smaller mu stays for large t.

@@ -11,9 +11,9 @@ from mpmath import mp, mpf
 import fastpriv as fp
 import oracles as o
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile import attained as _attained
-from fastpriv.accounting.profile import bounds as _bounds
-from fastpriv.accounting.profile.curve import Curve
+from fastpriv.accounting.profile.discrete import pair_measure
+from fastpriv.accounting.profile.engines import lattice as _lattice
+from fastpriv.accounting.profile.strategy import Curve
 from oracles import disclosure as od
 from oracles import profile as op
 from profile_cases import each_structure, holds, random_channel, response
@@ -62,10 +62,10 @@ def test_grid_contains_what_lists_find(seed, monkeypatch):
         PrivacyProfile.of(random_channel(seed)).self_compose(8),
         response(3, 0.7).self_compose(9),
     )
-    monkeypatch.setattr(_bounds, "_LISTED", 1 << 20)
+    monkeypatch.setattr(_lattice, "_LISTED", 1 << 20)
     fine = sides(*releases)
     exact = {d: [curve.epsilon(d) for curve in fine] for d in (1e-200, 1e-12, 1e-3, 0.3)}
-    monkeypatch.setattr(_bounds, "_LISTED", 0)
+    monkeypatch.setattr(_lattice, "_LISTED", 0)
     rough = sides(*releases)
     for delta, (low, high) in exact.items():
         assert low * (1 - 1e-3) <= rough[0].epsilon(delta) <= high
@@ -75,7 +75,7 @@ def test_grid_contains_what_lists_find(seed, monkeypatch):
 def test_grid_of_lopsided_losses():
     """Many losses that all round the same way: their sum is far from that of their points."""
     P, Q = [0.14, 0.456, 0.179, 0.225], [0.078, 0.187, 0.337, 0.398]
-    measure = _attained.pair_measure(np.array(P), np.array(Q), (0.0, 0.0))
+    measure = pair_measure(np.array(P), np.array(Q), (0.0, 0.0))
     low, high = (Curve([(measure, 2 * 10**4)], up).epsilon(1e-9) for up in (False, True))
     assert low <= high <= low * (1 + 1e-4)
 
@@ -86,11 +86,11 @@ def test_grid_contains_the_lattice(k, monkeypatch):
     """The grid alone, on releases whose exact curve is known."""
 
     def refuse(*args, **kwargs):
-        raise _bounds.TooMany
+        raise _lattice.TooMany
 
     releases = response(4, 0.5).self_compose(k), response(2, 0.21).self_compose(k // 2)
     truth = {d: releases[0].compose(releases[1]).epsilon(d) for d in (1e-250, 1e-4)}
-    monkeypatch.setattr("fastpriv.accounting.profile.curve.listed", refuse)
+    monkeypatch.setattr("fastpriv.accounting.profile.strategy.listed", refuse)
     rough = releases[0].compose(releases[1])
     for delta, known in truth.items():
         found = rough.epsilon(delta)
@@ -205,7 +205,7 @@ def test_ratios_beyond_the_range_of_a_double():
 
 def pair_epsilon(P, Q, k, delta):
     """Epsilon at a delta of one pair of laws, the same in all releases; from below."""
-    return Curve([(_attained.pair_measure(P, Q, (0.0, 0.0)), k)], up=False).epsilon(delta)
+    return Curve([(pair_measure(P, Q, (0.0, 0.0)), k)], up=False).epsilon(delta)
 
 
 def test_a_large_matrix():

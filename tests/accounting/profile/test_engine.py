@@ -8,15 +8,13 @@ import pytest
 from mpmath import mpf
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.blurred import _period
-from fastpriv.accounting.profile.contour import dense_line, tilt_at
-from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.jumps import jump_line
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.residues import MOST, laplace_delta
-from fastpriv.accounting.profile.side import Side
-from fastpriv.accounting.profile.terms import Finite, Ordered
-from fastpriv.accounting.profile.transform import uniform_sums
+from fastpriv.accounting.profile.composition import tilt_at
+from fastpriv.accounting.profile.engines.contour import _period, dense_line
+from fastpriv.accounting.profile.engines.large_loss import jump_line
+from fastpriv.accounting.profile.losses import Directed, Discrete, uniform_sums
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
+from fastpriv.accounting.profile.steps.laplace import MOST, Interval, laplace_delta
+from fastpriv.accounting.profile.strategy import Side
 from fastpriv.errors import TooLarge
 from tests.accounting import trees
 
@@ -70,7 +68,7 @@ def test_two_laplace_releases_by_convolution(e, t):
 @pytest.mark.parametrize(("k", "level"), [(3, 0.2), (12, 0.5), (MOST, 0.9)])
 def test_residues_and_the_contour_agree(k, level):
     e = 0.7
-    side = Side([(Ordered(Interval(e, True)), k)], [])
+    side = Side([(Directed(Interval(e, True)), k)], [])
     side._closed = False
     low, high = side.delta(level * k * e)
     closed = laplace_delta(e, k, level * k * e)
@@ -90,7 +88,7 @@ def test_residues_beyond_all_losses_and_for_tiny_noise():
 @pytest.mark.parametrize(("k", "t"), [(2, 0.2455), (3, 0.3), (1000, 0.8)])
 def test_jumps_and_many_angles_agree(k, t):
     """Where one large loss decides, both lines hold; that of jumps is the narrower."""
-    terms = [(Ordered(Mixtures(1.0, ((1.0, 0.01 if k < 9 else 3e-4),))), k)]
+    terms = [(Directed(GaussianMixture(1.0, ((1.0, 0.01 if k < 9 else 3e-4),))), k)]
     c = tilt_at(terms, t)
     jumps, dense = (make(terms, t, c).bounds(t) for make in (jump_line, dense_line))
     assert max(jumps[0], dense[0]) <= min(jumps[1], dense[1])
@@ -165,7 +163,7 @@ def test_trees_of_all_kinds(seed):
 
 def test_no_large_loss_of_flipped_pairs():
     """Without the person losses are bounded: the other order is left to other lines."""
-    side = Side([(Ordered(Mixtures(1.0, ((1.0, 0.05),)), True), 3)], [])
+    side = Side([(Directed(GaussianMixture(1.0, ((1.0, 0.05),)), True), 3)], [])
     low, high = side.delta(0.05)
     assert 0.0 < low <= high < 1.0
     assert side.at_most(3.0 * -math.log1p(-0.05) + 1e-9) == 0.0
@@ -188,7 +186,7 @@ def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
 @pytest.mark.parametrize(("sigma", "count", "c"), [(1.3, 3, 0.5), (30.0, 400, 5.0), (60.0, 1, 0.1)])
 def test_angles_beyond_which_moments_are_tiny(sigma, count, c):
     measure = PrivacyProfile.discrete_gaussian(sigma)._engine._above.releases[0][0]
-    period, reach = _period(Finite(measure), count, c)
+    period, reach = _period(Discrete(measure), count, c)
     assert period == pytest.approx(2.0 * math.pi * sigma**2, rel=1e-12)
     losses, logs = measure.losses, (measure.logs + c * measure.losses).astype(float)
     law = np.exp(logs - np.logaddexp.reduce(logs))

@@ -6,7 +6,7 @@ from functools import lru_cache
 import pytest
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.ranges import Chosen, levels
+from fastpriv.accounting.profile.engines.bounded_range import Chosen, levels
 
 
 def best_choices(e, k, i, m):

@@ -1,27 +1,37 @@
-"""Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
-
-In units of the noise, with phi the standard normal density,
-
-    P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
-    Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
-
-so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q e^(x/sigma -
-1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where it is replaced.
-"""
+"""Gaussian noise, and mixtures of it: subsampled Gaussian noise in either relation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.nodes import Nodes, RecentRules, TooCostly, log_sum_above
-from fastpriv.accounting.profile.pairs import Cells, Pair
+from fastpriv.accounting.profile.losses import (
+    Cells,
+    Complexes,
+    ContinuousStep,
+    Nodes,
+    RecentRules,
+    TooCostly,
+    log_sum_above,
+)
+
+# Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
+#
+# In units of the noise, with phi the standard normal density,
+#
+#     P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
+#     Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
+#
+# so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q
+# e^(x/sigma - 1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where
+# it is replaced.
+
 
 #: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
 _TURN = 0.85 * math.pi
@@ -120,7 +130,7 @@ class _Cells:
     outside: float
 
 
-class Mixtures(Pair):
+class GaussianMixture(ContinuousStep):
     """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
 
     Parameters
@@ -429,3 +439,65 @@ class Mixtures(Pair):
             [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
         )
         return Cells(losses, p, q, float(off.max()), error, bounded=False)
+
+
+# Gaussian noise by itself: a pair of normal laws, whose moments have a closed form.
+
+
+class GaussianNoise(ContinuousStep):
+    """Two normal laws whose means are one apart: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
+
+    ``square`` is mu^2. Compositions add it, so all normal pairs of a profile are one.
+    """
+
+    symmetric = True
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
+        self.key = ("normal", sigma)
+
+    @classmethod
+    def together(cls, parts: list[tuple[GaussianNoise, int]]) -> GaussianNoise:
+        """All releases of normal pairs as one."""
+        total = math.fsum(k * part.square for part, k in parts)
+        result = cls(total**-0.5)
+        result.square, result.error = total, 16.0 * ULP
+        return result
+
+    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """Quadrature of Phi on a line."""
+        raise NotImplementedError  # moments are known in closed form
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), exactly but for rounding."""
+        half = 0.5 * self.square
+        real = half * (c * (c - 1.0) - angles * angles)
+        turn = half * angles * (2.0 * c - 1.0)
+        size = half * (abs(c) * (abs(c) + 1.0) + angles**2 + np.abs(angles) * (2 * abs(c) + 1.0))
+        return real + 1j * turn, size * (8.0 * ULP + self.error)
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """|Phi(c + i angle)| / Phi(c), which falls with the angle."""
+        return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
+
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and two derivatives."""
+        half = 0.5 * self.square
+        return half * c * (c - 1.0), half * (2.0 * c - 1.0), self.square
+
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Bounds that fall like one over the angle."""
+        return np.zeros(1), np.array([1.0 / math.sqrt(self.square)])
+
+    def slope(self, c: float) -> float:
+        """Standard deviation of the losses."""
+        return math.sqrt(self.square)
+
+    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+        """Bound delta(t) of one release."""
+        raise NotImplementedError  # one release is as good as many
+
+    def cells(self, far: float, count: int) -> Cells:
+        """Cells of the outputs."""
+        result = GaussianMixture(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
+        return replace(result, off=result.off + self.error * float(np.abs(result.losses).max()))

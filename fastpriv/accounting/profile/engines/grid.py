@@ -1,12 +1,4 @@
-"""Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
-
-Above, a loss between two points of the grid is split between them so that the mean of e^l under Q
-stays the same (connecting the dots of the curve at the points of the grid). Delta is convex in
-e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
-Below, every output is replaced by the nearest point of the grid: the loss of a sum is then known
-only as the ratio of P and Q, both carried along, given the sum of points. That is processing of
-outputs, so delta can only fall, and by the same order. Both errors are of second order in h.
-"""
+"""Bounds on a grid of losses, from both sides, for losses that cannot be listed."""
 
 from __future__ import annotations
 
@@ -16,12 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.bounds import TINY, Listed, on_lattice, rounded, table
-from fastpriv.accounting.profile.lattice import Steps, Tilted, tilted_law
-from fastpriv.accounting.profile.measures import FINE, Longs, Measure, Releases
-from fastpriv.accounting.profile.saddle import cumulant
+from fastpriv.accounting.profile.composition import discrete_cumulant
+from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
+from fastpriv.accounting.profile.engines.lattice import (
+    TINY,
+    Bound,
+    Listed,
+    Steps,
+    Tilted,
+    on_lattice,
+    rounded,
+    table,
+    tilted_law,
+)
+from fastpriv.accounting.profile.losses import Directed, TooCostly
+
+# Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
+#
+# Above, a loss between two points of the grid is split between them so that the mean of e^l under
+# Q stays the same (connecting the dots of the curve at the points of the grid). Delta is convex
+# in e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
+# Below, every output is replaced by the nearest point of the grid: the loss of a sum is then
+# known only as the ratio of P and Q, both carried along, given the sum of points. That is
+# processing of outputs, so delta can only fall, and by the same order. Both errors are of second
+# order in h.
+
 
 #: Points of the grid within the window of one release and of a million, about.
 _FEWEST, _MOST = 1 << 15, 1 << 20
@@ -43,7 +56,7 @@ def spacing(releases: Releases, s: float) -> float:
     # A power of two, within which windows of tilted laws then fit: transforms are no longer.
     points = min(_FEWEST * 2.0 ** max(0, round(math.log2(count) / 2.0 - 3.0)), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
-    sigma = math.sqrt(cumulant(releases, s)[2])
+    sigma = math.sqrt(discrete_cumulant(releases, s)[2])
     wanted = max(_SPAN * sigma, float(losses.max())) / points
     weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
     main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))
@@ -59,7 +72,7 @@ def spacing(releases: Releases, s: float) -> float:
     return float(tried[int(np.argmin(costs))])
 
 
-def _weights(measure: Measure, s: float) -> Floats:
+def _weights(measure: DiscreteLosses, s: float) -> Floats:
     logs = (measure.logs + s * measure.losses).astype(np.float64)
     return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
 
@@ -77,7 +90,7 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     return table([part], s, law.log_total, error, law.outside, moved, True)
 
 
-def grid_steps(measure: Measure, count: int, h: float) -> Steps:
+def grid_steps(measure: DiscreteLosses, count: int, h: float) -> Steps:
     """Share every loss between its two neighbours on the grid."""
     below = np.floor(measure.losses / h)
     rise = np.clip(measure.losses.astype(np.longdouble) - below * np.longdouble(h), 0.0, h)
@@ -172,3 +185,66 @@ def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floa
     points, rests = np.arange(len(padded), dtype=np.float64), np.zeros(len(padded))
     kernels.tail_tables(points, rests, padded, sh - 1.0, both, above)
     return both[start - law.start :]
+
+
+# Bounds on delta(t) of continuous pairs cut into cells, on a grid of losses.
+
+
+#: Cells of all kinds of releases together.
+_CELLS = 1 << 17
+#: Points of the grid within the window of the tilted law, and its widths that a window spans.
+_POINTS, _SPAN = 1 << 19, 21.0
+
+
+class Gridded:
+    """Bounds from both sides by laws that are tilted by e^(c loss); good near where c belongs."""
+
+    def __init__(
+        self, pairs: list[tuple[Directed, int]], finite: Releases, c: float, far: float
+    ) -> None:
+        count = _CELLS // len(pairs)
+        sides = []
+        for up in (False, True):
+            cut = [(pair.measure(far, count, up), k) for pair, k in pairs]
+            whole = [(measure.without_infinite, k) for measure, k in finite]
+            sides.append([*cut, *whole])
+        below, above = sides
+        h = _spacing(above, c)
+        if not 0.0 < h < 1.0:
+            raise TooCostly  # so coarse a grid says nothing
+        self._below = _Shifted(grid_below(below, c, h), below, -1.0)
+        self._above = _Shifted(grid_above(above, c, h), above, 1.0)
+        # What lies beyond the last cell counts as an infinite loss.
+        beyond = math.fsum(k * measure.infinite for measure, k in above)
+        self._beyond = raised(beyond, 4.0)
+
+    def bounds(self, t: float) -> tuple[float, float]:
+        """Return a lower and an upper bound on the finite part of delta(t)."""
+        return self._below.value(t), min(self._above.value(t) + self._beyond, 1.0)
+
+
+def _spacing(releases: Releases, c: float) -> float:
+    """Distance of the points of the grid: so many in the window of the tilted law."""
+    sigma = math.sqrt(discrete_cumulant(releases, c)[2])
+    widest = max(float(measure.losses[-1] - measure.losses[0]) for measure, _ in releases)
+    return max(_SPAN * sigma, widest) / _POINTS
+
+
+class _Shifted:
+    """A bound for losses that are counted from the shifts of their measures, and may be off."""
+
+    def __init__(
+        self, bound: Bound, releases: list[tuple[DiscreteLosses, int]], sign: float
+    ) -> None:
+        self._bound, self._sign = bound, sign
+        self._shift = math.fsum(k * measure.shift for measure, k in releases)
+        self._top = self._shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
+        self._off = math.fsum(k * measure.off for measure, k in releases) if sign > 0.0 else 0.0
+
+    def value(self, t: float) -> float:
+        if t > self._top:
+            if self._sign < 0.0:
+                return 0.0
+            t = self._top  # delta falls with t
+        slack = self._off + 4.0 * ULP * (abs(t) + abs(self._shift))
+        return self._bound.value(t - self._shift - self._sign * slack)

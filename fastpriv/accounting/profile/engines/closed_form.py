@@ -6,16 +6,14 @@ import math
 from contextlib import suppress
 
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.contour import line, tilt_at
-from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import TooCostly
-from fastpriv.accounting.profile.normal import Normal
-from fastpriv.accounting.profile.residues import MOST, laplace_delta
-from fastpriv.accounting.profile.terms import Ordered
+from fastpriv.accounting.profile.composition import tilt_at
+from fastpriv.accounting.profile.engines.contour import line
+from fastpriv.accounting.profile.losses import Directed, TooCostly
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
+from fastpriv.accounting.profile.steps.laplace import MOST, Interval, laplace_delta
 
 
-def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
+def is_closed(pairs: list[tuple[Directed, int]]) -> bool:
     """Whether releases have a closed form."""
     if len(pairs) != 1:
         return False
@@ -24,23 +22,23 @@ def is_closed(pairs: list[tuple[Ordered, int]]) -> bool:
     return k == 1 or (plain and k <= MOST)
 
 
-def closed(ordered: Ordered, k: int, t: float) -> tuple[float, float]:
+def closed(ordered: Directed, k: int, t: float) -> tuple[float, float]:
     """Bound delta(t) of k releases; NotImplementedError where a contour is as good."""
     if k > 1 and isinstance(ordered.pair, Interval):
         return laplace_delta(ordered.pair.e, k, t)
     return single(ordered, t)
 
 
-def single(ordered: Ordered, t: float) -> tuple[float, float]:
+def single(ordered: Directed, t: float) -> tuple[float, float]:
     """Bound delta(t) of one release; NotImplementedError where it is as good as many."""
     pair = ordered.pair
-    if isinstance(pair, Mixtures) and not pair.down and len(pair.up) == 1:
+    if isinstance(pair, GaussianMixture) and not pair.down and len(pair.up) == 1:
         with suppress(TooCostly):  # too little noise for a contour: by tails
             return _amplified(pair, t, ordered.flipped)
     return pair.single(t, ordered.flipped)
 
 
-def _amplified(pair: Mixtures, t: float, flipped: bool) -> tuple[float, float]:
+def _amplified(pair: GaussianMixture, t: float, flipped: bool) -> tuple[float, float]:
     """Of one shift: the curve of the noise itself at another level, times a factor.
 
     (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
@@ -56,7 +54,7 @@ def _amplified(pair: Mixtures, t: float, flipped: bool) -> tuple[float, float]:
         level = t + math.log(q / factor)
     else:
         level = math.log1p(grown / q) if t < 700.0 else t - math.log(q)
-    noise = [(Ordered(Normal(1.0 / shift)), 1)]
+    noise = [(Directed(GaussianNoise(1.0 / shift)), 1)]
     off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
     made = line(noise, level, tilt_at(noise, level))
     low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]

@@ -21,20 +21,17 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.contour import (
-    Decay,
-    Line,
-    Term,
-    Terms,
-    aliases_from,
-    chernoff,
-    falls,
-    share,
+from fastpriv.accounting.profile.composition import Losses, Terms, chernoff, share
+from fastpriv.accounting.profile.engines.contour import Decay, Line, aliases_from, falls
+from fastpriv.accounting.profile.losses import (
+    Complexes,
+    Directed,
+    TooCostly,
+    fits,
+    log_one_plus,
+    uniform_sums,
 )
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import Complexes, TooCostly, log_one_plus
-from fastpriv.accounting.profile.terms import Ordered
-from fastpriv.accounting.profile.transform import fits, uniform_sums
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
 
 #: Error of quadratures, relative to B and to J.
 _FINE = 1e-18
@@ -50,25 +47,29 @@ _SMALL, _ANGLES = -30.0, 1 << 16
 class _Divided:
     """k releases of a pair whose outputs are divided, or of another kind, all of which is B."""
 
-    term: Term
+    term: Losses
     k: int
     x0: float = math.inf
     eta: float = math.inf
 
     @classmethod
-    def of(cls, term: Term, k: int, b: float, t: float) -> _Divided:
+    def of(cls, term: Losses, k: int, b: float, t: float) -> _Divided:
         """Divide at the output with the loss b, so that at t nearly all is J."""
-        if isinstance(term, Ordered) and isinstance(term.pair, Mixtures) and not term.flipped:
+        if (
+            isinstance(term, Directed)
+            and isinstance(term.pair, GaussianMixture)
+            and not term.flipped
+        ):
             x0 = term.pair.output(b)
             return cls(term, k, x0, (term.pair.output(t) - x0) / _WIDTHS)
         return cls(term, k)
 
     @cached_property
-    def pair(self) -> Mixtures | None:
+    def pair(self) -> GaussianMixture | None:
         """The pair, where it is divided."""
-        if self.eta < math.inf and isinstance(self.term, Ordered):
+        if self.eta < math.inf and isinstance(self.term, Directed):
             pair = self.term.pair
-            return pair if isinstance(pair, Mixtures) else None
+            return pair if isinstance(pair, GaussianMixture) else None
         return None
 
     def share(self, x: Floats, sign: float = 1.0) -> Floats:
