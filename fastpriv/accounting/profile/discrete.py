@@ -136,6 +136,22 @@ class DiscreteLosses:
 Releases = Sequence[tuple[DiscreteLosses, int]]
 
 
+def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
+    """Return ln of the mean of e^(s loss), and two derivatives; used only to guide the search."""
+    value = slope = curve = 0.0
+    for measure, k in releases:
+        logs = (measure.logs + s * measure.losses).astype(np.float64)
+        most = float(logs.max())
+        law = np.exp(logs - most)
+        total = float(law.sum())
+        law /= total
+        mean = float((law * measure.losses).sum())
+        value += k * (most + math.log(total))
+        slope += k * mean
+        curve += k * float((law * (measure.losses - mean) ** 2).sum())
+    return value, slope, curve
+
+
 def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
     """Join losses from 0 up, none of which rises, with their masses, and the step they share."""
     starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > _SAME_LOSS * losses[-1])

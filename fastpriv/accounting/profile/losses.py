@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Releases,
+)
 
 # Moments of a pair of laws by quadrature: sums over points of the losses, with all errors.
 #
@@ -47,18 +51,26 @@ _LOST_LOG_ERROR = math.log(3.5)
 _SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
 
-class TooCostly(Exception):
-    """The quadrature would take more points than are worth it, or numbers out of range."""
+class NoBound(Exception):
+    """A method gives no bound here."""
+
+
+class OutOfRange(NoBound):
+    """Numbers overflow, or lose all their digits: what is computed with them proves nothing."""
+
+
+class TooMuchWork(NoBound):
+    """An array would be longer than its limit."""
 
 
 @contextmanager
 def in_range() -> Iterator[None]:
-    """Arithmetic that leaves the range of a double proves nothing: it is too costly."""
+    """Turn arithmetic that overflows into OutOfRange."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             yield
     except ArithmeticError:
-        raise TooCostly from None
+        raise OutOfRange from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +188,7 @@ def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats
     tau, count = float(angles[min(1, len(angles) - 1)]), len(angles)
     equal = np.array_equal(angles, tau * np.arange(count, dtype=np.float64))
     if not equal or count < 2 or not fits(len(nodes.losses), count):
-        raise TooCostly
+        raise TooMuchWork
     L, size = np.abs(nodes.losses), np.abs(c + 1j * angles)
     exponents = nodes.logs + c * nodes.losses
     scale = float(exponents.max())
@@ -440,8 +452,16 @@ class ContinuousStep(ABC):
     symmetric: bool = False
     #: Whether two databases attain the pair; else it is an upper bound only.
     attained: bool = True
-    #: Whether some two databases attain the curve of one release, at each level.
+    #: Whether some two databases attain the curve of one step, at each level.
     tight: bool = True
+    #: Most steps whose composed curve has a closed form.
+    closed_form_up_to: int = 1
+    #: Whether the outputs can be cut into ``cells``.
+    can_be_cut: bool = True
+    #: The steps, with probabilities, of which one is chosen in the open; empty for one step.
+    choices: tuple[tuple[float, ContinuousStep], ...] = ()
+    #: Relative error of these probabilities.
+    slack: float = 0.0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ContinuousStep) and self.key == other.key
@@ -459,21 +479,24 @@ class ContinuousStep(ABC):
         """A pair that two databases attain: itself, or one that is less far apart, if any."""
         return self if self.attained else None
 
-    @abstractmethod
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Quadrature of Phi on Re w = c up to an angle, to about a tolerance."""
+        """Quadrature of Phi on Re w = c up to an angle, to about a tolerance.
+
+        Needed where ``log_moments`` and ``cumulant`` have no closed form of their own.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def variation(self, c: float) -> tuple[Floats, Floats]:
         """Return some a, b with |Phi(c + i angle)| <= a + b / angle, relative to Phi(c)."""
 
-    @abstractmethod
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Bound delta(t) of one release of P against Q, or of Q against P."""
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
+        """Bound delta(t) of ``count`` steps, at most ``closed_form_up_to``, in closed form."""
+        raise NotImplementedError
 
-    @abstractmethod
     def cells(self, far: float, count: int) -> Cells:
         """Cut the outputs into cells, outside of which is at most about e^-far of the mass."""
+        raise NotImplementedError
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln Phi(c + i angle), and bounds on its error."""
@@ -509,7 +532,7 @@ class ContinuousStep(ABC):
         """
         _, m, variance = self.cumulant(c)
         if not 0.0 < variance < math.inf:
-            raise TooCostly
+            raise OutOfRange
         whole = self.log_moment_bounds(c)[0]
         best = math.inf
         for a in (_STEPS / math.sqrt(variance)).tolist():

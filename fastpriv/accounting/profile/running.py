@@ -17,7 +17,7 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.accounting.profile.composition import discrete_cumulant, discrete_tilt_for
+from fastpriv.accounting.profile.composition import discrete_tilt_for
 from fastpriv.accounting.profile.crossing import last
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
 from fastpriv.accounting.profile.engines.grid import grid_steps, spacing

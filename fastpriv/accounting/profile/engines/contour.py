@@ -10,8 +10,24 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.composition import Losses, Terms, chernoff, cumulant, share
-from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, TooCostly
+from fastpriv.accounting.profile.composition import (
+    Bounds,
+    Composition,
+    Losses,
+    Prepared,
+    Terms,
+    chernoff,
+    cumulant,
+    share,
+)
+from fastpriv.accounting.profile.losses import (
+    Complexes,
+    Directed,
+    Discrete,
+    NoBound,
+    OutOfRange,
+    TooMuchWork,
+)
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 
 # delta(t) of composed releases by a contour integral whose every error is bounded.
@@ -94,29 +110,39 @@ def _exp(log: float, factor: float) -> float:
     return math.exp(min(log + math.log(factor), 1.0))
 
 
-def line(terms: Terms, t: float, c: float) -> Line:
-    """Prepare an integral for questions near t, whose saddle point is near c.
+class Contour:
+    """The integral on the first line that some numbers of angles suffice for.
 
-    Where the tilted law has two humps there, it has one on a line further to the left, which loses
-    a few digits but takes fewer angles.
+    Where the tilted distribution has two humps at the saddle point, it has one on a line further to
+    the left, which loses a few digits but takes fewer angles.
     """
-    return _first(_TRIED, terms, t, c)
+
+    def __init__(self, name: str, tried: tuple[tuple[float, float, int], ...]) -> None:
+        self.name, self._tried = name, tried
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether some losses have a density, so that moments may fall with the angle."""
+        return bool(parts.pairs)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
+        """Prepare an integral for questions near t, whose saddle point is near s."""
+        return parts.loosened(_first(self._tried, parts.terms, t, s))
 
 
-def dense_line(terms: Terms, t: float, c: float) -> Line:
-    """The same with very many angles, for laws that are far from smooth."""
-    return _first(_DENSE, terms, t, c)
+CONTOUR = Contour("contour", _TRIED)
+#: With very many angles, for distributions that are far from smooth.
+DENSE_CONTOUR = Contour("dense contour", _DENSE)
 
 
 def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float) -> Line:
     log_delta = _log_delta(terms, t, c)
     decays: dict[float, Decay] = {}
     for scale, small, most in tried:
-        with suppress(TooCostly):
+        with suppress(NoBound):
             if scale not in decays:
                 decays[scale] = decay(terms, scale * c)
             return _line(terms, t, scale * c, small, most, log_delta, decays[scale])
-    raise TooCostly
+    raise TooMuchWork
 
 
 def _log_delta(terms: Terms, t: float, c: float) -> float:
@@ -163,7 +189,7 @@ def _line(
     with np.errstate(invalid="ignore"):
         errors = np.where(weights > 0.0, errors, 0.0)
     # Errors at the angle 0 are of the whole integrand: they are counted there once.
-    aliases = tuple((at, chernoff(terms, at, tolerance)) for at in (above, below))
+    aliases = tuple((at, chernoff(terms, at)) for at in (above, below))
     return Line(c, tau, log_top, top_error, values, angles, weights, errors, cut, aliases)
 
 
@@ -183,17 +209,17 @@ def aliases_from(terms: Terms, t: float, c: float, allowed: float) -> tuple[floa
         result = (math.inf, 0.0)
         for at in tried:
             if at == c:  # steps that are lost in rounding
-                raise TooCostly
+                raise OutOfRange
             try:
                 K = cumulant(terms, at)[0] if at > 0.0 else 0.0
-            except TooCostly:
+            except NoBound:
                 continue
             W = (K + share(at) - at * t - allowed) / abs(at - c)
             result = min(result, (max(W, 1.0 / abs(at - c)), at))
         best.append(result)
     W = max(best[0][0], best[1][0])
     if math.inf == W:
-        raise TooCostly
+        raise OutOfRange
     return best[0][1], best[1][1], 2.0 * math.pi / W
 
 
@@ -224,7 +250,7 @@ class Decay:
         total = np.array(least[::-1])
         fits = np.flatnonzero((total <= math.exp(max(allowed, -700.0))) & (edges > 4.0 * tau))
         if not len(fits) or edges[fits[0]] > most * tau:
-            raise TooCostly
+            raise TooMuchWork
         return float(edges[fits[0]]), float(total[fits[0]]) * (1.0 + 1e-6)
 
 
@@ -251,7 +277,7 @@ def _coarse(term: Losses, c: float, edges: Floats) -> Floats:
     """Bound |M| / M(c) of one release on cells of angles, from its values in their middles."""
     widths, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
     sizes, slope = np.ones(len(middles)), term.slope(c)
-    with suppress(TooCostly):  # quadratures grow with the angle
+    with suppress(NoBound):  # quadratures grow with the angle
         for start in range(0, len(middles), _BATCH):
             part = slice(start, start + _BATCH)
             value, error = term.log_moments(c, np.concatenate([[0.0], middles[part]]), 1e-9)
@@ -298,11 +324,26 @@ class Blurred:
         return self.below.bounds(t)[0], self.above.bounds(t)[1]
 
 
-def blurred_line(terms: Terms, t: float, c: float) -> Blurred:
-    """Prepare integrals for questions near t, whose saddle point is near c."""
-    kinds = [(term, k) for term, k in terms if isinstance(term, Discrete) and term.given.step > 0.0]
-    if len(kinds) < len(terms):
-        raise TooCostly
+class SmoothedContour:
+    """The integral of losses on lattices, with a little Gaussian noise added to them."""
+
+    name = "smoothed contour"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all losses are on lattices."""
+        return not parts.pairs and all(measure.step > 0.0 for measure, _ in parts.finite)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
+        """Prepare integrals for questions near t, whose saddle point is near s."""
+        if not s > 0.0:
+            return None
+        return parts.loosened(_blurred([(Discrete(m), k) for m, k in parts.finite], t, s))
+
+
+SMOOTHED_CONTOUR = SmoothedContour()
+
+
+def _blurred(kinds: list[tuple[Discrete, int]], t: float, c: float) -> Blurred:
     mu = math.sqrt(_BLUR / (c * (1.0 + c)))
     whole: Terms = [*kinds, (Directed(GaussianNoise(1.0 / mu)), 1)]
     K, _, curve = cumulant(whole, c)
@@ -328,7 +369,7 @@ def blurred_line(terms: Terms, t: float, c: float) -> Blurred:
     values[0] *= 0.5
     cut = 2.0 * math.exp(-_NOTHING) * (1.0 + tau / c) / (math.pi * tau) * (1.0 + mu * mu * last)
     relative = np.expm1(np.minimum(errors, 700.0))
-    aliases = tuple((at, chernoff(whole, at, 1e-14)) for at in (above, below))
+    aliases = tuple((at, chernoff(whole, at)) for at in (above, below))
     # The factor of the Gaussian noise belongs to both, so that only the last one differs.
     less = 1.0 - raised(mu * mu * math.exp(mu * mu / 8.0), 8.0) * s * (1.0 + s)
     lines = []
@@ -345,7 +386,7 @@ def _angles(kinds: list[tuple[Discrete, int]], c: float, tau: float, last: float
     periods = sorted((_period(term, k, c) for term, k in kinds), key=lambda one: one[1] / one[0])
     period, width = periods[0]
     if not 2.0 * width < period or last / period > _MULTIPLES:
-        raise TooCostly
+        raise TooMuchWork
     middles = period * np.arange(math.ceil(last / period) + 1, dtype=np.float64)
     for other, reach in periods[1:]:
         turns = middles / other
@@ -354,7 +395,7 @@ def _angles(kinds: list[tuple[Discrete, int]], c: float, tau: float, last: float
         middles = middles[off <= width + reach]
     count = 2.0 * width / tau + 3.0
     if len(middles) * count > _ANGLES:
-        raise TooCostly
+        raise TooMuchWork
     first = np.floor((middles - width) / tau)
     at = np.unique(np.add.outer(first, np.arange(math.ceil(count) + 1)).reshape(-1))
     return np.asarray(tau * at[at >= 0.0])

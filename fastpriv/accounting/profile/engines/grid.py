@@ -10,12 +10,19 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.composition import discrete_cumulant
-from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
+from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared, cumulant
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Longs,
+    Releases,
+    discrete_cumulant,
+)
 from fastpriv.accounting.profile.engines.lattice import (
     TINY,
     Bound,
     Listed,
+    OneSided,
     Steps,
     Tilted,
     on_lattice,
@@ -23,7 +30,6 @@ from fastpriv.accounting.profile.engines.lattice import (
     table,
     tilted_law,
 )
-from fastpriv.accounting.profile.losses import Directed, TooCostly
 
 # Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
 #
@@ -192,35 +198,70 @@ def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floa
 
 #: Cells of all kinds of releases together.
 _CELLS = 1 << 17
-#: Points of the grid within the window of the tilted law, and its widths that a window spans.
-_POINTS, _SPAN = 1 << 19, 21.0
+#: Points of the grid within the window of the tilted distribution of cells.
+_POINTS = 1 << 19
+#: Smallest logarithm of a delta that is told from zero.
+_LEAST = math.log(1e-320)
 
 
-class Gridded:
-    """Bounds from both sides by laws that are tilted by e^(c loss); good near where c belongs."""
+class Grid:
+    """Losses moved to the points of a grid, from both sides."""
 
-    def __init__(
-        self, pairs: list[tuple[Directed, int]], finite: Releases, c: float, far: float
-    ) -> None:
-        count = _CELLS // len(pairs)
-        sides = []
-        for up in (False, True):
-            cut = [(pair.measure(far, count, up), k) for pair, k in pairs]
-            whole = [(measure.without_infinite, k) for measure, k in finite]
-            sides.append([*cut, *whole])
-        below, above = sides
-        h = _spacing(above, c)
-        if not 0.0 < h < 1.0:
-            raise TooCostly  # so coarse a grid says nothing
-        self._below = _Shifted(grid_below(below, c, h), below, -1.0)
-        self._above = _Shifted(grid_above(above, c, h), above, 1.0)
-        # What lies beyond the last cell counts as an infinite loss.
-        beyond = math.fsum(k * measure.infinite for measure, k in above)
-        self._beyond = raised(beyond, 4.0)
+    name = "grid"
 
-    def bounds(self, t: float) -> tuple[float, float]:
-        """Return a lower and an upper bound on the finite part of delta(t)."""
-        return self._below.value(t), min(self._above.value(t) + self._beyond, 1.0)
+    def applies(self, parts: Composition) -> bool:
+        """Whether all outputs can be cut into cells; of discrete losses one bound is known."""
+        if not parts.pairs:
+            return parts.up is not None
+        return all(one.pair.can_be_cut for one, _ in parts.pairs)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
+        """Prepare tilted distributions on a grid; None where so coarse a grid would say nothing."""
+        if parts.pairs:
+            return _cut(parts, t, s)
+        up, h = bool(parts.up), spacing(parts.finite, s)
+        bound: Bound = (grid_above if up else grid_below)(parts.finite, s, h)
+        return OneSided(bound, parts.shift, up, parts.loss_error if up else 0.0)
+
+
+GRID = Grid()
+
+
+@dataclass(frozen=True)
+class _Gridded:
+    """Bounds from both sides; what lies beyond the last cell counts as an infinite loss."""
+
+    below: OneSided
+    above: OneSided
+    beyond: float
+
+    def bounds(self, t: float) -> Bounds:
+        """Bound the finite part of delta(t)."""
+        return self.below.bounds(t)[0], min(self.above.bounds(t)[1] + self.beyond, 1.0)
+
+
+def _cut(parts: Composition, t: float, c: float) -> _Gridded | None:
+    """Cut the outputs into cells, and tilt their losses by e^(c loss)."""
+    floor = min(max(cumulant(parts.terms, c)[0] - c * t, _LEAST), 0.0)
+    count = _CELLS // len(parts.pairs)
+    sides = []
+    for up in (False, True):
+        cut = [(one.measure(32.0 - floor, count, up), k) for one, k in parts.pairs]
+        sides.append([*cut, *((measure.without_infinite, k) for measure, k in parts.finite)])
+    below, above = sides
+    h = _spacing(above, c)
+    if not 0.0 < h < 1.0:
+        return None
+    lower, upper = grid_below(below, c, h), grid_above(above, c, h)
+    beyond = raised(math.fsum(k * measure.infinite for measure, k in above), 4.0)
+    return _Gridded(_one_sided(lower, below, False), _one_sided(upper, above, True), beyond)
+
+
+def _one_sided(bound: Bound, releases: Releases, up: bool) -> OneSided:
+    shift = math.fsum(k * measure.shift for measure, k in releases)
+    top = shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
+    off = math.fsum(k * measure.off for measure, k in releases) if up else 0.0
+    return OneSided(bound, shift, up, off, top)
 
 
 def _spacing(releases: Releases, c: float) -> float:
@@ -228,23 +269,3 @@ def _spacing(releases: Releases, c: float) -> float:
     sigma = math.sqrt(discrete_cumulant(releases, c)[2])
     widest = max(float(measure.losses[-1] - measure.losses[0]) for measure, _ in releases)
     return max(_SPAN * sigma, widest) / _POINTS
-
-
-class _Shifted:
-    """A bound for losses that are counted from the shifts of their measures, and may be off."""
-
-    def __init__(
-        self, bound: Bound, releases: list[tuple[DiscreteLosses, int]], sign: float
-    ) -> None:
-        self._bound, self._sign = bound, sign
-        self._shift = math.fsum(k * measure.shift for measure, k in releases)
-        self._top = self._shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
-        self._off = math.fsum(k * measure.off for measure, k in releases) if sign > 0.0 else 0.0
-
-    def value(self, t: float) -> float:
-        if t > self._top:
-            if self._sign < 0.0:
-                return 0.0
-            t = self._top  # delta falls with t
-        slack = self._off + 4.0 * ULP * (abs(t) + abs(self._shift))
-        return self._bound.value(t - self._shift - self._sign * slack)

@@ -13,7 +13,9 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
+from fastpriv.accounting.profile.losses import TooMuchWork
 
 # The law of a sum of many independent steps on a lattice, tilted so that a far tail is its
 # middle.
@@ -261,10 +263,6 @@ class Bound(Protocol):
         """Return the bound at t."""
 
 
-class TooMany(Exception):
-    """There are more sums of losses than are listed."""
-
-
 @dataclass(frozen=True, eq=False)
 class Listed:
     """delta(t) as a sum over listed losses: shifts + a table, both with tilted masses."""
@@ -333,6 +331,48 @@ class _Part:
         return float(max(-self.losses[0], self.losses[-1]))
 
 
+class Lattice:
+    """All sums of losses, listed; those on one lattice by a Fourier transform."""
+
+    name = "lattice"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all losses are discrete, and one bound is asked for."""
+        return not parts.pairs and parts.up is not None
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
+        """List the sums, tilted by s."""
+        up = bool(parts.up)
+        return OneSided(listed(parts.finite, s, up), parts.shift, up)
+
+
+LATTICE = Lattice()
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A bound for losses that are counted from a shift, and may be off.
+
+    It is not asked for beyond a ``top``, where it says nothing but that delta falls.
+    """
+
+    bound: Bound
+    shift: float
+    up: bool
+    off: float = 0.0
+    top: float = math.inf
+
+    def bounds(self, t: float) -> Bounds:
+        """Bound delta(t) from one side."""
+        if t > self.top:
+            if not self.up:
+                return 0.0, 1.0
+            t = self.top
+        slack = self.off + (4.0 * ULP * (abs(t) + abs(self.shift)) if self.shift != 0.0 else 0.0)
+        x = t - self.shift
+        return (0.0, self.bound.value(x - slack)) if self.up else (self.bound.value(x + slack), 1.0)
+
+
 def listed(releases: Releases, s: float, up: bool) -> Listed:
     """Bound from a list of all losses, tilted by s.
 
@@ -342,7 +382,7 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
     lattices: dict[float, list[Steps]] = {}
     parts: list[_Part] = []
     if math.prod(_sums(m, k) for m, k in releases if m.step == 0.0) > _LISTED:
-        raise TooMany
+        raise TooMuchWork
     log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
     for measure, count in releases:
         error += count * measure.error
@@ -356,7 +396,7 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
         if measure.top > 0.0:
             parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
     if 2 ** (len(lattices) - 1) > _SHIFTS:
-        raise TooMany
+        raise TooMuchWork
     joined, moved = _fold(parts, up)
     moved += sum(count * measure.off for measure, count in releases)
     for h, kinds in lattices.items():
@@ -441,9 +481,9 @@ def table(
     """Put the longest part into a table, and list the sums of all others."""
     *others, longest = sorted(parts, key=lambda part: len(part.losses))
     if math.prod(len(part.losses) for part in others) > _SHIFTS:
-        raise TooMany
+        raise TooMuchWork
     if not all(len(part.losses) for part in parts):  # all masses are less than any double
-        raise TooMany
+        raise TooMuchWork
     shifts, weights = np.zeros(1), np.ones(1)
     for part in others:
         shifts = np.add.outer(shifts, part.losses).reshape(-1)

@@ -17,7 +17,8 @@ from fastpriv.accounting.profile.losses import (
     ContinuousStep,
     Nodes,
     RecentRules,
-    TooCostly,
+    OutOfRange,
+    TooMuchWork,
     log_sum_above,
 )
 
@@ -225,7 +226,7 @@ class GaussianMixture(ContinuousStep):
         low, high = self._window(c, reach)
         low, high = min(low, -self.b - reach), max(high, self.a + reach)
         if high - low > _POINTS * h:
-            raise TooCostly
+            raise TooMuchWork
         steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
         x: Floats = math.floor(low / h) * h + h * steps
         losses, off, second = self._losses(x)
@@ -238,7 +239,7 @@ class GaussianMixture(ContinuousStep):
         total = log_sum_above(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)
         share = math.exp(min(strip + rule, 0.0))
         if not share < 0.5:
-            raise TooCostly
+            raise OutOfRange
         value = float(np.logaddexp(total, tails[0])) - math.log1p(-share) + 1e-9
 
         def remainder(angles: Floats, scale: float) -> Floats:
@@ -390,7 +391,7 @@ class GaussianMixture(ContinuousStep):
             low, high = first, last
         return high
 
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
         """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
         level = -t if flipped else t
         y = self.output(level)
@@ -420,7 +421,7 @@ class GaussianMixture(ContinuousStep):
         losses, off, _ = self._losses(x)
         half = 0.5 * (x[1] - x[0])
         if not 0.0 < half < math.inf:
-            raise TooCostly
+            raise OutOfRange
         at, weights = np.polynomial.legendre.leggauss(4)
         inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
         logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
@@ -451,6 +452,7 @@ class GaussianNoise(ContinuousStep):
     """
 
     symmetric = True
+    closed_form_up_to = 0  # the contour integral of one step is as good as a closed form
 
     def __init__(self, sigma: float) -> None:
         self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
@@ -463,10 +465,6 @@ class GaussianNoise(ContinuousStep):
         result = cls(total**-0.5)
         result.square, result.error = total, 16.0 * ULP
         return result
-
-    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Quadrature of Phi on a line."""
-        raise NotImplementedError  # moments are known in closed form
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln Phi(c + i angle), exactly but for rounding."""
@@ -492,10 +490,6 @@ class GaussianNoise(ContinuousStep):
     def slope(self, c: float) -> float:
         """Standard deviation of the losses."""
         return math.sqrt(self.square)
-
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Bound delta(t) of one release."""
-        raise NotImplementedError  # one release is as good as many
 
     def cells(self, far: float, count: int) -> Cells:
         """Cells of the outputs."""

@@ -12,7 +12,7 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases
-from fastpriv.accounting.profile.losses import Cells, ContinuousStep, Nodes, TooCostly
+from fastpriv.accounting.profile.losses import Cells, ContinuousStep, Nodes, TooMuchWork
 
 # Pairs whose losses are spread over an interval: Laplace noise and mechanisms of bounded range.
 #
@@ -63,7 +63,7 @@ class Interval(ContinuousStep):
         turn = abs(c) + angle + 1.0
         panels = max(1, math.ceil(2.0 * self.e * max(turn / 6.0, 0.7)))
         if panels * _RULE > _POINTS:
-            raise TooCostly
+            raise TooMuchWork
         half = self.e / panels
         at, weights = np.polynomial.legendre.leggauss(_RULE)
         middles: Floats = half * (2.0 * np.arange(panels, dtype=np.float64) + 1.0 - panels)
@@ -143,12 +143,19 @@ class Interval(ContinuousStep):
             )
         return result
 
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Bound delta(t) of one release.
+    @property
+    def closed_form_up_to(self) -> int:  # type: ignore[override]
+        """Some dozen steps of Laplace noise on everybody; else one step."""
+        return MOST if self.atoms and self.q == 1.0 else 1
+
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
+        """Bound delta(t) of some steps in closed form.
 
         Taking Q against (1-q) Q + q P, as P against Q, is that of P against Q or of Q against P at
         another level, times a factor.
         """
+        if count > 1:
+            return laplace_delta(self.e, count, t)
         factor, level = 1.0, t
         if self.q < 1.0 and not flipped:
             factor, level = self.q, math.log1p(math.expm1(min(t, 700.0)) / self.q)

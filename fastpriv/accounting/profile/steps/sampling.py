@@ -11,13 +11,12 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.engines.closed_form import single
 from fastpriv.accounting.profile.losses import (
     Cells,
     ContinuousStep,
     Directed,
     Nodes,
-    TooCostly,
+    TooMuchWork,
     _variation,
     cumulant,
 )
@@ -173,7 +172,7 @@ class Blend(ContinuousStep):
     An upper bound: ``attained_pair``, if any, is what two databases attain.
     """
 
-    attained = tight = False
+    attained = tight = can_be_cut = False
 
     def __init__(
         self,
@@ -183,6 +182,7 @@ class Blend(ContinuousStep):
         attained_pair: ContinuousStep | None = None,
     ) -> None:
         self.pairs, self.weights, self.slack = pairs, weights, slack
+        self.choices = tuple(zip(weights, pairs, strict=True))
         self.attained_pair = attained_pair
         other = None if attained_pair is None else attained_pair.key
         self.key = ("blend", tuple(pair.key for pair in pairs), weights, other)
@@ -233,18 +233,6 @@ class Blend(ContinuousStep):
                 np.add.outer(total[1], y[some]).reshape(-1),
             )
         return total
-
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Bound delta(t) of one release."""
-        each = [pair.single(t, flipped) for pair in self.pairs]
-        low = sum(r * one[0] for r, one in zip(self.weights, each, strict=True))
-        high = sum(r * one[1] for r, one in zip(self.weights, each, strict=True))
-        slack = 16.0 * ULP + 2.0 * self.slack
-        return low * (1.0 - slack), min(high * (1.0 + slack), 1.0)
-
-    def cells(self, far: float, count: int) -> Cells:
-        """Cells of the outputs."""
-        raise TooCostly  # several cells for one loss
 
 
 # Laws of the loss before sampling, on its positive side: of normal noise, and on an interval.
@@ -422,9 +410,12 @@ class Symmetrised(ContinuousStep):
         attained_pair: ContinuousStep | None = None,
     ) -> None:
         self.sampled, self.weights, self.attained_pair = sampled, weights, attained_pair
+        self.choices = tuple(zip(weights, sampled, strict=True))
         laws = [plain_law(pair) for pair in sampled]
         self.laws: list[PlainLaw] = [law for law, _ in laws]
         self.q = laws[0][1]
+        tops = {law.top for law in self.laws}
+        self.can_be_cut = len(tops) == 1 or math.inf in tops  # else atoms are inside of cells
         other = None if attained_pair is None else attained_pair.key
         self.key = ("symmetrised", tuple(pair.key for pair in sampled), weights, other)
 
@@ -535,7 +526,7 @@ class Symmetrised(ContinuousStep):
                 break
             panels = math.ceil(1.3 * panels)
             if panels > _PANELS:
-                raise TooCostly
+                raise TooMuchWork
         at, weights = np.polynomial.legendre.leggauss(_RULE)
         points = (middles[:, None] + half * at).reshape(-1)
         logs = law.log(points) + np.tile(np.log(weights), panels) + math.log(half)
@@ -591,20 +582,11 @@ class Symmetrised(ContinuousStep):
         most = max(law.top for law in self.laws)
         return float(amplified(np.array([most]), self.q)[0][0]) if most < math.inf else math.inf
 
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
-        """Bound delta'(t) of one release: that of the sampled pairs in their own order."""
-        each = [single(Directed(pair), t) for pair in self.sampled]
-        low = math.fsum(w * one[0] for w, one in zip(self.weights, each, strict=True))
-        high = math.fsum(w * one[1] for w, one in zip(self.weights, each, strict=True))
-        return lowered(low, 16.0), min(raised(high, 16.0), 1.0)
-
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
         """Equal cells of l > 0 with their mirror images, and one for the mass at zero."""
         tops = [law.top for law in self.laws]
         bounded = max(tops) < math.inf
-        if bounded and min(tops) < max(tops):
-            raise TooCostly  # atoms inside of cells
         end = max(self._end(law, 1.0, -far)[0] for law in self.laws)
         edges = np.linspace(0.0, end, count // 2)
         half = 0.5 * (edges[1] - edges[0])
