@@ -75,7 +75,13 @@ def round_up(level: float) -> float:
 def sum_up(parts: Iterable[float]) -> float:
     """Return the least double that is no less than the exact sum."""
     terms = list(parts)
-    total = math.fsum(terms)
+    try:
+        total = math.fsum(terms)
+    except OverflowError:  # of the sum, or on the way to it
+        exact = sum(map(Fraction, terms), Fraction())
+        if abs(exact) > Fraction(_LARGEST):
+            return math.inf if exact > 0 else -_LARGEST
+        total = float(exact)
     if not math.isfinite(total):
         return total
     short = Fraction(total) < sum(map(Fraction, terms))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._core.divergence import divergence_terms
 from fastpriv._core.validation import Floats
 
 #: Relative error of binomial quantiles, and absolute error of sums over a box.
@@ -77,13 +78,6 @@ def largest_sum(box: Box, at_low: Floats, at_high: Floats) -> tuple[Floats, Floa
 def least_mean(box: Box, f: Floats) -> Floats:
     """Return the least sum_i p_i f_i over each box. Rounded down."""
     return -largest_sum(box, -f * box.low, -f * box.high)[0]
-
-
-def divergence_terms(p: Floats, q: Floats) -> Floats:
-    """Return p ln(p/q) - p + q, which is convex in p and never negative; 0 ln 0 = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(p > 0.0, p * np.log(p / q), 0.0)
-    return np.asarray(logs - p + q)
 
 
 def largest_divergence(box: Box, q: Floats) -> tuple[Floats, Floats]:

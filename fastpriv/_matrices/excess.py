@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv._core.divergence import divergence_terms
 from fastpriv._core.rounding import LEAST, ULP
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp, wide_powers
@@ -21,8 +22,6 @@ from fastpriv.results import Bracket
 FORMED = 1 << 20
 #: Largest epsilon n for which differences are taken; beyond, weights differ too much for them.
 SMALL = 30.0
-#: Terms of the series of 2 (atanh(s) - s) in s^2, enough for |s| <= 1/8.
-_TERMS = 9
 
 
 def distances(sizes: tuple[int, ...]) -> Floats:
@@ -105,21 +104,10 @@ def excess_information(excess: Excess, law: Floats, p: Floats) -> float:
     p, q = p[seen] / p.sum(), law[alive] / law.sum()
     part = excess.restricted(seen, alive)
     r, ratio = centred(part.u, part.growth, p)
-    terms = _divergence(np.maximum(r, -1.0))
+    r = np.maximum(r, -1.0)
+    terms = divergence_terms(1.0 + r, np.ones(1), r)
     value = float(p @ (terms @ (q * ratio)))
     return max(value, LEAST if (part.u != part.u[:1]).any() else 0.0)
-
-
-def _divergence(r: Floats) -> Floats:
-    """(1 + r) ln(1 + r) - r, elementwise for r >= -1, as s r + (1 + r) 2 (atanh(s) - s)."""
-    s = r / (2.0 + r)
-    z = s * s
-    series = sum(z**k / (2 * k + 3) for k in range(_TERMS, -1, -1))
-    tail = 2.0 * s * z * series
-    far = np.abs(s) > 0.125
-    with np.errstate(divide="ignore"):
-        tail[far] = np.log1p(r[far]) - 2.0 * s[far]
-    return s * r + np.multiply(1.0 + r, tail, out=np.zeros_like(r), where=r > -1.0)
 
 
 def perturbed(bracket: Bracket, error: float, strong: float = math.inf) -> Bracket:

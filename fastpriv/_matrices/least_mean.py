@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 
@@ -87,10 +88,8 @@ def divergence_least(centre: Floats, radius: float, column: Floats, inner: float
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
     """Mix a law with the centre of a ball until it lies inside: the divergence is convex."""
-    from scipy.special import kl_div
-
     for _ in range(4):
-        far = float(kl_div(law, centre).sum())
+        far = divergence(law, centre)
         if far <= radius:
             return law
         law = centre + radius / far * (1.0 - 8.0 * ULP) * (law - centre)

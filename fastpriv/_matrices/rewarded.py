@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastpriv._core.divergence import divergence_terms
 from fastpriv._core.validation import Floats
 
 #: Most steps, and share of the way to the boundary that a step goes.
@@ -24,15 +25,13 @@ def rewarded_law(matrix: Floats, rewards: Floats, gap: float) -> Floats:
     relation to values below one, or where rounding stops it. Cost O(N^3 + N^2 K) for each of some
     twenty steps.
     """
-    from scipy.special import rel_entr
-
     size = len(matrix)
     matrix = matrix[:, matrix.any(axis=0)]
     p, best, width = np.full(size, 1.0 / size), np.full(size, 1.0 / size), np.inf
     z: Floats | None = None
     for _ in range(_STEPS):
         q = p @ matrix
-        D = rel_entr(matrix, q).sum(axis=1) + rewards
+        D = divergence_terms(matrix, q).sum(axis=1) + rewards
         value, top = float(p @ D), float(D.max())
         if top - value < width:
             best, width = p, top - value

@@ -13,11 +13,12 @@ import math
 import numpy as np
 
 from fastpriv._core.clock import Clock
+from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.correlation import matrix_correlation
-from fastpriv._matrices.sdpi_search import LARGEST, Search, divergence, step_seconds
+from fastpriv._matrices.sdpi_search import LARGEST, Search, step_seconds
 from fastpriv.results import Bracket, SdpiConstant
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)

@@ -13,6 +13,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Clock, Meter
+from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP, lowered, raised
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -134,13 +135,6 @@ class Ratios:
 def step_seconds(inputs: int) -> float:
     """Return about how long a matrix of all pairs of inputs takes to decompose."""
     return 5e-9 * inputs**3 if inputs > _QUICK else 0.0
-
-
-def divergence(w: Floats, q: Floats, diff: Floats) -> float:
-    """Sum of w ln(w/q) - w + q, where diff is an accurate w - q."""
-    out = np.empty(1)
-    kernels.row_divergences(np.ascontiguousarray(w)[None], q, (w - q) - diff, 0, 1, out)
-    return float(out[0])
 
 
 class Search:

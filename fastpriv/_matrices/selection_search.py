@@ -137,10 +137,11 @@ class Search:
             last = float(low.max())
 
     def scatter(self, nodes: list[Node]) -> None:
-        """Ascend from random selections, for a small fraction of the limit."""
+        """Ascend from random selections of nodes that cannot be listed, for a part of the limit."""
         rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
         end = self.meter.used() + _SCATTER * self.meter.limit
-        for node in [node for node in nodes if 2 < len(node.slices) <= MANY] * _STARTS:
+        open_nodes = [n for n in nodes if 2 < len(n.slices) <= MANY and n.selections > _ALIVE]
+        for node in open_nodes * _STARTS:
             if self.over or self.meter.used() > end:
                 break
             self.climb(node, np.array([rng.choice(rows) for rows in node.slices]))
@@ -286,7 +287,7 @@ class Search:
         self.deadline = deadline
         if not self.heap:
             self.heap = [(-self.root(node), next(self.number), node) for node in nodes]
-            self.scatter(nodes)
+            self.scatter([node for above, _, node in self.heap if -above > self.target])
             heapq.heapify(self.heap)
         heap = self.heap
         while heap and -heap[0][0] > self.target and not self.over:

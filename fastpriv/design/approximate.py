@@ -37,11 +37,11 @@ def solve_within_delta(
     prior: Distribution, metric: ArrayLike | None, delta: float, task: Task
 ) -> Solution:
     """Check the arguments, solve, and warn where the gap is not met."""
-    dense = prior._dense("the program", 1 << 11)
+    dense = prior.as_dense("the program", 1 << 11)
     space = dense.space
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
     floor = min(float(cost.min()), 0.0)  # every row sums to one, so that a shift is a constant
-    solution = _solve(dense._vector(), cost - floor, space, delta, task)
+    solution = _solve(dense.probabilities(), cost - floor, space, delta, task)
     shifted = replace(solution, value=solution.value + floor, bound=solution.bound + floor)
     return told(shifted, task)
 

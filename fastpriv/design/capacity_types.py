@@ -23,11 +23,11 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
+from fastpriv._structure.counts import log_binomials
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels.types import TypeChannel, type_error, type_weights
 from fastpriv.design.capacity_interior import Capped, Part, Point, reduced
 from fastpriv.priors import Exchangeable
-from fastpriv.priors.rare import log_binomials
 
 #: Most classes: the second derivatives are a matrix of this size.
 _CLASSES = 3_300

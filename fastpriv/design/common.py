@@ -43,14 +43,14 @@ def constant_mechanism(prior: Distribution) -> Solution:
     """Best mechanism at level 0: always answer with the likeliest value of every row."""
     answers: list[RowKernel] = []
     value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
-    for rows in prior._alike():
-        mean = prior._expected_counts(rows) / len(rows)
+    for rows in prior.alike_records():
+        mean = prior.marginal_sum(rows) / len(rows)
         kernel = np.zeros((len(mean), len(mean)))
         kernel[:, int(mean.argmax())] = 1.0
         assignment[rows] = len(answers)
         answers.append(RowKernel(kernel))
         value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
-    channel = ProductChannel._trusted(RowKernels(answers, assignment))
+    channel = ProductChannel.of(RowKernels(answers, assignment))
     bound = lowered(math.fsum(value), 128.0)
     return Solution(expected_distance(channel, prior), bound, channel, 0.0, "closed-form")
 
@@ -71,13 +71,13 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
     for k in range(_TRIES):
-        channel = PosteriorChannel._near(prior, max(aim, 0.0))
-        over = channel._drawn_level - epsilon
+        channel = PosteriorChannel.near(prior, max(aim, 0.0))
+        over = channel.drawn_level - epsilon
         lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
         if over <= 0.0 or not lower >= tilde:
             break
         aim = lower
-    level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
+    level, value = max(channel.drawn_level, epsilon), expected_distance(channel, prior)
     return Solution(value, least_distance(sizes, epsilon), channel, level, "closed-form")
 
 
@@ -89,9 +89,9 @@ def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
     """
     if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
         return posterior_level(channel, prior)
-    laws, rows, *_ = prior._pairs(channel._kernels)
+    laws, rows, *_ = prior.paired(channel.kernels)
     return max(
-        posterior_level(Channel(channel._kernels.distinct[j].matrix), Dense(prior._laws[k]))
+        posterior_level(Channel(channel.kernels.distinct[j].matrix), Dense(prior.distinct[k]))
         for k, j in zip(laws, rows, strict=True)
     )
 
@@ -115,14 +115,14 @@ def distortion_up(
     channel: AbstractChannel, prior: Distribution, cost: Floats | None, least: float
 ) -> float:
     """Return the expected cost of a channel rounded up, and at least ``least``."""
-    if channel.space.size * channel._output_count > _SUMMED:
+    if channel.space.size * channel.output_count > _SUMMED:
         return least
     if cost is None:
         usual = expected_distance(channel, prior)
         cost = hamming_distances(prior.space)
     else:
         usual = expected_cost(channel, prior, cost)
-    exact = exact_cost(prior._vector(), np.array(channel.matrix()), cost)
+    exact = exact_cost(prior.probabilities(), np.array(channel.matrix()), cost)
     return max(least, exact, usual)
 
 

@@ -23,11 +23,11 @@ def common_slope(prior: Product, target: float) -> float:
     """Slope at which the rows' distortions add up to the target."""
     from scipy.optimize import brentq
 
-    laws = [np.sort(law)[::-1] for law in prior._laws]
+    laws = [np.sort(law)[::-1] for law in prior.distinct]
     aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
 
     def surplus(slope: float) -> float:
-        return prior._sum([_row_distortion(law, slope) for law in laws]) - aim
+        return prior.total([_row_distortion(law, slope) for law in laws]) - aim
 
     low = high = 1.0
     while low > 1e-300 and surplus(low) < 0.0:

@@ -55,7 +55,7 @@ def solve_general(
     task: Task,
 ) -> Solution:
     """Check the arguments, solve, and warn where the gap is not met."""
-    dense = prior._dense("the program", _MAX_INPUTS)
+    dense = prior.as_dense("the program", _MAX_INPUTS)
     size = dense.space.size
     if group > 1 and neighbours is not None:
         raise InvalidInput("give either neighbours or group, not both: group is one of rows")
@@ -64,7 +64,7 @@ def solve_general(
         distance = hamming_distances(dense.space, group)
     else:
         distance = distances(neighbours, size)
-    solution = solve_metric(dense._vector(), cost, distance, dense.space, task)
+    solution = solve_metric(dense.probabilities(), cost, distance, dense.space, task)
     return told(solution, task, why=_cramped(distance, task))
 
 

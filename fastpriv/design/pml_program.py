@@ -24,8 +24,8 @@ from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_pml"]
@@ -104,12 +104,12 @@ def solve_pd_pml(
     types = None if small else as_exchangeable(law)
     if types is not None:
         return _on_types(types, law, epsilon, task)
-    support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
+    support = np.flatnonzero(law.probabilities()) if law.space.size <= _MOST**2 else np.arange(0)
     if not 0 < len(support) <= _MOST:
         raise TooLarge.entries(
             "the program over databases", law.space.size, f"at most {_MOST} of them may occur"
         )
-    p = law._vector()[support]
+    p = law.probabilities()[support]
     rows = law.space.rows(np.arange(law.space.size))
     distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
     try:

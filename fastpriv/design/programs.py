@@ -28,7 +28,7 @@ from fastpriv.design.task import made_task
 from fastpriv.design.threshold import rounded_inwards
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution, top
 
 if TYPE_CHECKING:

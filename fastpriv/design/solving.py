@@ -73,10 +73,10 @@ def _program(prior: Distribution, task: Task) -> Solution:
             f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
             "prior, where no program is needed"
         )
-    dense = prior._dense("the program")
-    types = types_of(symmetries(dense._vector().reshape(dense.space.sizes)))
+    dense = prior.as_dense("the program")
+    types = types_of(symmetries(dense.probabilities().reshape(dense.space.sizes)))
     rows = dense.space.rows(np.arange(dense.space.size))
-    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
+    weights = np.asarray(np.bincount(types.number(rows), dense.probabilities()), dtype=np.float64)
     solved = solve_reduced(types, weights, task)
     channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
     # Products along a chain are rounded.
@@ -97,15 +97,15 @@ def _without_program(prior: Markov, task: Task) -> Solution:
 def _rows(prior: Product, task: Task) -> Solution:
     """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
     kernels, bounds, solvers = [], [], list[str]()
-    for law in prior._laws:
+    for law in prior.distinct:
         matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
         kernels.append(RowKernel(matrix))
         bounds.append(bound)
         solvers += [solver] if solver else []
-    channel = ProductChannel._trusted(RowKernels(kernels, prior._assignment))
+    channel = ProductChannel.of(RowKernels(kernels, prior.assignment))
     # One row that took the interior-point method is worth telling.
     engine = max(solvers, default=None)
-    return _certify(prior, task, channel, prior._sum(bounds), "rows", engine)
+    return _certify(prior, task, channel, prior.total(bounds), "rows", engine)
 
 
 def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
@@ -119,7 +119,7 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     weights = np.empty(m)
     weights[order] = law
     solved = solve_reduced(types, weights, task, extra)
-    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
+    row = Product.of([law], np.zeros(1, dtype=np.int64))
     best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
     chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver

@@ -57,7 +57,7 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     if notion == "identifiability":
         # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
         beyond = min(max(high, 0.0) + spread, tilde * (1.0 + _WIDEN))
-        return Bracket(max(low, prior._least_spread()), high if exact else max(beyond, spread))
+        return Bracket(max(low, prior.epsilon_x_lower()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
     entropy = float(prior.entropy())
     error = 1e-12 * (entropy + noise)
@@ -72,7 +72,7 @@ def _beside_information(prior: Distribution, distortion: float, notion: str) -> 
     told = theorem_bracket(prior, distortion, "mutual-information")
     level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + _WIDEN)
     if notion == "pml":
-        most = min(n * level, -prior._log_least()) * (1.0 + _WIDEN)
+        most = min(n * level, -prior.log_smallest()) * (1.0 + _WIDEN)
         return Bracket(min(told.lower, most), most)
     least = told.lower / n * (1.0 - _WIDEN)
     most = math.log(max(sizes)) * (1.0 + _WIDEN)

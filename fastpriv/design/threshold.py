@@ -35,9 +35,9 @@ def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Soluti
     """
     channel: AbstractChannel
     if isinstance(prior, Product):
-        rows = [_mended(Product._trusted([law], _FIRST), epsilon) for law in prior._laws]
-        kernels = RowKernels([RowKernel(W) for W, _ in rows], prior._assignment)
-        channel, level = ProductChannel._trusted(kernels), max(level for _, level in rows)
+        rows = [_mended(Product.of([law], _FIRST), epsilon) for law in prior.distinct]
+        kernels = RowKernels([RowKernel(W) for W, _ in rows], prior.assignment)
+        channel, level = ProductChannel.of(kernels), max(level for _, level in rows)
     elif prior.space.size <= _FEW:
         W, level = _mended(prior, epsilon)
         channel = Channel(W, prior.space)
@@ -60,12 +60,12 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
     margin = rounding_margin(epsilon, prior.space.n)
     if epsilon <= 2.0 * margin:
         return best
-    logs = prior._wide().logs()
+    logs = prior.wide().logs()
     error = 8.0 * ULP * float(np.abs(logs).max())
     neighbours = distances(prior.space.sizes) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
-    E_i = PosteriorChannel._near(prior, epsilon - margin).matrix()[firsts]
+    E_i = PosteriorChannel.near(prior, epsilon - margin).matrix()[firsts]
     W = _with_room(E_i, _least_rooms(epsilon - odds, group), epsilon, margin)[group]
     level = _crossing_level(W, odds, group)
     value = expected_distance(Channel(W, prior.space), prior)

@@ -24,7 +24,7 @@ from fastpriv.channels import Channel
 from fastpriv.design.task import made_task, told
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["design_worst_case"]
@@ -130,7 +130,7 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     return np.asarray(p / math.fsum(p))
 
 

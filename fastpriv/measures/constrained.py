@@ -18,8 +18,7 @@ from fastpriv._matrices.entropy_search.search import Constrained
 from fastpriv._matrices.entropy_search.slices import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Query, unlike_groups
-from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
+from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
@@ -283,7 +282,7 @@ def _problem(channel: AbstractChannel) -> Constrained:
     """Return the rows of different roles, each with its slices of distinct output laws."""
     size = channel.space.size
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
-        return Constrained(_looked_at(channel._kernels))
+        return Constrained(_looked_at(channel.kernels))
     if size <= _LISTED:
         return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
     query, table = _query(channel)

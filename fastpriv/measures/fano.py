@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]
@@ -54,7 +54,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     law = as_prior(prior)
     if isinstance(law, Dense):
-        p = law._vector()
+        p = law.probabilities()
         p = p[p > 0.0]
         values, nats, lost = len(p), float(-(p @ np.log(p))), (len(p) + 32) * ULP
     else:

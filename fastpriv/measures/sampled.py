@@ -16,7 +16,7 @@ from fastpriv._matrices.boxes import Box
 from fastpriv._text.numbers import down, up
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -252,7 +252,7 @@ def _measured(
     centre = (table + 0.5) / (draws + 0.5 * K)
     own = _Own()
     if law is not None:
-        own = _known(rows, law._vector(), centre)
+        own = _known(rows, law.probabilities(), centre)
     elif drawn:
         own = _drawn(table, rows, each)
     return SampledLeakage(

@@ -12,7 +12,7 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual import individual_capacity
 from fastpriv.measures.individual.search import widened
@@ -285,7 +285,7 @@ def _listed(
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.laws))
-    channel = QueryChannel._trusted(listed, table.laws)
+    channel = QueryChannel.of(listed, table.laws)
     told = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
     told = widened(told, table.rounding)
     low, high = told.lower - table.error, min(told.upper + table.error, most)

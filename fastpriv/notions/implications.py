@@ -14,7 +14,7 @@ from fastpriv.errors import InvalidInput, described, short
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -216,5 +216,5 @@ def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
         law.space.n,
         law.epsilon_x(),
         entropy if isinstance(entropy, Bracket) else Bracket(entropy, entropy),
-        law._log_least(),
+        law.log_smallest(),
     )

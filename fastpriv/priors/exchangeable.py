@@ -1,10 +1,16 @@
-"""Rows whose order does not matter: the law is one of how many rows hold each value."""
+"""Records whose order does not matter: distributions of counts of values (types).
+
+Weights of types as arrays; the prior; which priors are exchangeable and when types replace
+databases; and one output of a channel under exchangeable bits, from counts alone. Such an output y
+turns a channel that acts record by record into a polynomial in u, the product over records of
+near[0, y_i] + near[1, y_i] u. Its coefficient c_k adds up W[x, y] over the x with k ones.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -15,30 +21,91 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error
+from fastpriv._structure.counts import log_binomials
 from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors.base import (
     Distribution,
+    LineDistribution,
 )
-from fastpriv.priors.product import Uniform
-from fastpriv.priors.rare import log_binomials
-from fastpriv.priors.structured import LineDistribution
-from fastpriv.priors.type_weights import (
-    from_counts,
-    inverse_matrix,
-    substitute,
-    without_one,
-)
+from fastpriv.priors.product import Product, Uniform
 from fastpriv.priors.unmixing import least_epsilon, rounding, tilde_bound, vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
 
-
 #: Most bits whose binomials are formed exactly.
 _EXACT = 4096
 #: Most databases that are listed where a type is too rare for doubles.
 _LISTED = 1 << 16
+#: Most types that are listed.
+_TYPES = 1 << 22
+#: Databases up to this number are listed: measures of them keep more digits near zero.
+LISTED = 1 << 14
+
+
+def from_counts(weights: Mapping[Any, float]) -> Floats:
+    """Turn a mapping from count tuples to probabilities into the padded array."""
+    keys = list(weights)
+    if not keys or not all(isinstance(key, tuple) and len(key) >= 2 for key in keys):
+        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
+    counts = [tuple(check.integer(c, "a count", 0) for c in key) for key in keys]
+    n, m = sum(counts[0]), len(counts[0])
+    if any(len(key) != m or sum(key) != n for key in counts):
+        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or values")
+    array = np.zeros((n + 1,) * (m - 1))
+    for key, weight in zip(counts, weights.values(), strict=True):
+        array[key[1:]] = check.real(weight, "a weight", 0.0)
+    return array
+
+
+def without_one(weights: Any) -> list[Any]:
+    """For each value v: weights over the types of the other rows when one row holds v, times n.
+
+    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
+    holds v and the others have type t.
+    """
+    axes, n = weights.ndim, weights.shape[0] - 1
+    counts = np.indices((n,) * axes)
+    inside = (slice(0, n),) * axes
+    parts = [weights[inside] * np.maximum(n - sum(counts), 0)]
+    for axis in range(axes):
+        ahead = tuple(slice(1, None) if a == axis else slice(0, n) for a in range(axes))
+        parts.append(weights[ahead] * (counts[axis] + 1))
+    return parts
+
+
+def inverse_matrix(kernel: Symmetric) -> Floats:
+    """R^-1, written so that its rows sum to one and its signs are right."""
+    inverse = np.full((kernel.m, kernel.m), kernel.unmixing)
+    np.fill_diagonal(inverse, 1.0 - (kernel.m - 1) * kernel.unmixing)
+    return inverse
+
+
+def substitute(weights: Floats, matrix: Floats) -> Floats:
+    """Substitute u_s = sum_y matrix[s, y] z_y in the polynomial sum_t weights[t] u^t."""
+    from fastpriv.kernels import multiply_linear, substitute_pair
+
+    n, outputs = weights.shape[0] - 1, matrix.shape[1]
+    shape = (n + 1,) * (outputs - 1)
+    strides = (n + 1) ** np.arange(outputs - 1, dtype=np.int64)[::-1]
+    size = (n + 1) ** (outputs - 1)
+
+    def expand(part: Floats, degree: int) -> Floats:
+        """Horner's rule in the last variable, down to two."""
+        top = part.ndim
+        if top == 1:
+            row = np.ascontiguousarray(part)
+            return substitute_pair(row, matrix[0], matrix[1], degree, strides, size)
+        poly = np.zeros(size)
+        for count in range(degree, -1, -1):
+            multiply_linear(poly, matrix[top], strides, poly)
+            poly += expand(part[..., count], degree - count)
+        return poly
+
+    return expand(weights, n).reshape(shape)
 
 
 class Exchangeable(LineDistribution):
@@ -71,7 +138,7 @@ class Exchangeable(LineDistribution):
             weights = from_counts(weights)
         table = check.array(weights, "weights")
         self._set(check.law(table, "weights", max(table.ndim, 1)))
-        if np.any(self._weights[self._rest < 0] > 0):
+        if np.any(self.type_weights[self.zero_counts < 0] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
                 f"{self.space.n}"
@@ -83,18 +150,18 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
             )
-        self._weights = weights
+        self.type_weights = weights
         self.space = Space.hamming(n, m)
 
-    def _definition(self) -> dict[str, Any]:
-        return {"weights": self._weights}
+    def definition(self) -> dict[str, Any]:
+        return {"weights": self.type_weights}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Exchangeable:
+    def from_definition(cls, given: Mapping[str, Any]) -> Exchangeable:
         return cls(given["weights"])
 
     @classmethod
-    def _trusted(cls, weights: Floats) -> Exchangeable:
+    def of(cls, weights: Floats) -> Exchangeable:
         self = cls.__new__(cls)
         self._set(weights)
         return self
@@ -118,33 +185,33 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
             )
-        self = cls._trusted(weights / weights.sum())
-        self.__dict__["_line_table"] = lines
+        self = cls.of(weights / weights.sum())
+        self.__dict__["line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())
-        kept = self._weights > TINY
-        self.__dict__["_log_weights"] = np.where(
-            kept, np.log(np.where(kept, self._weights, 1.0)), logs
+        kept = self.type_weights > TINY
+        self.__dict__["log_weights"] = np.where(
+            kept, np.log(np.where(kept, self.type_weights, 1.0)), logs
         )
-        self.__dict__["_log_per_database"] = logs - self._log_class_sizes
+        self.__dict__["log_per_database"] = logs - self.log_class_sizes
         return self
 
     @property
     def weights(self) -> Floats:
         """Probability of each type, as given to the constructor."""
-        return check.shown(self._weights)
+        return check.shown(self.type_weights)
 
     @cached_property
-    def _rest(self) -> Ints:
+    def zero_counts(self) -> Ints:
         """Count of value 0 for every entry of the weights; negative outside the simplex."""
-        return np.asarray(self.space.n - sum(np.indices(self._weights.shape)))
+        return np.asarray(self.space.n - sum(np.indices(self.type_weights.shape)))
 
     @cached_property
-    def _log_class_sizes(self) -> Floats:
+    def log_class_sizes(self) -> Floats:
         """Log of the number of databases of each type, from exact binomials; 0 outside.
 
         Of so many bits that their binomials are long numbers, by sums of logarithms.
         """
-        n, axes = self.space.n, self._weights.ndim
+        n, axes = self.space.n, self.type_weights.ndim
         if axes == 1 and n > _EXACT:
             return log_binomials(n)
         tops = [n] if axes == 1 else range(n + 1)
@@ -156,103 +223,103 @@ class Exchangeable(LineDistribution):
                 ways = ways * (top - k) // (k + 1)
         if axes == 1:
             return np.asarray(table[0])
-        left = np.full(self._weights.shape, n)
-        logs = np.zeros(self._weights.shape)
-        for counts in np.indices(self._weights.shape):
+        left = np.full(self.type_weights.shape, n)
+        logs = np.zeros(self.type_weights.shape)
+        for counts in np.indices(self.type_weights.shape):
             logs += table[np.maximum(left, 0), counts]
             left = left - counts
         return logs
 
     @cached_property
-    def _log_weights(self) -> Floats:
+    def log_weights(self) -> Floats:
         """Log-probability of each type, finite also where a type is too rare for a double."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._weights))
+            return np.asarray(np.log(self.type_weights))
 
     @cached_property
-    def _log_per_database(self) -> Floats:
-        return np.asarray(self._log_weights - self._log_class_sizes)
+    def log_per_database(self) -> Floats:
+        return np.asarray(self.log_weights - self.log_class_sizes)
 
     @cached_property
-    def _possible(self) -> Ints:
+    def possible(self) -> Ints:
         """Numbers of ones that can occur, for two values per row."""
-        return np.flatnonzero(self._log_weights > -math.inf)
+        return np.flatnonzero(self.log_weights > -math.inf)
 
     @cached_property
-    def _log_error(self) -> float:
+    def log_error(self) -> float:
         """Bound the error of the log-weights, and of a sum with them: units of the largest."""
-        live = self._log_weights > -math.inf
-        rare = (self._weights <= TINY) & live
+        live = self.log_weights > -math.inf
+        rare = (self.type_weights <= TINY) & live
         if rare.any():  # doubles do not hold the weights
-            return log_error(self._log_weights, 0.0)
-        return 8.0 * ULP * float(np.abs(self._log_weights[live]).max(initial=0.0))
+            return log_error(self.log_weights, 0.0)
+        return 8.0 * ULP * float(np.abs(self.log_weights[live]).max(initial=0.0))
 
-    def _strides(self, m: int) -> Ints:
+    def strides(self, m: int) -> Ints:
         return (self.space.n + 1) ** np.arange(m - 1)[::-1]
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        m = self._weights.ndim + 1
-        steps = np.concatenate([[0], self._strides(m)])
+        m = self.type_weights.ndim + 1
+        steps = np.concatenate([[0], self.strides(m)])
         place = np.zeros(1, dtype=np.int64)
         for _ in range(self.space.n):
             place = (place[:, None] + steps).reshape(-1)
-        per_database = self._weights / np.rint(np.exp(self._log_class_sizes))
+        per_database = self.type_weights / np.rint(np.exp(self.log_class_sizes))
         return np.asarray(per_database.reshape(-1)[place])
 
-    def _log_prob(self, rows: Ints) -> Floats:
-        counts = [(rows == v).sum(axis=1) for v in range(1, self._weights.ndim + 1)]
-        return np.asarray(self._log_per_database[tuple(counts)])
+    def log_probabilities(self, rows: Ints) -> Floats:
+        counts = [(rows == v).sum(axis=1) for v in range(1, self.type_weights.ndim + 1)]
+        return np.asarray(self.log_per_database[tuple(counts)])
 
     def entropy(self) -> float:
         """Return H(X) = H(type) + E ln(class size). Cost O(types)."""
         from fastpriv.kernels import entropy
 
-        spread = (self._weights * self._log_class_sizes).reshape(-1)
-        return entropy(self._weights.reshape(-1)) + math.fsum(spread)
+        spread = (self.type_weights * self.log_class_sizes).reshape(-1)
+        return entropy(self.type_weights.reshape(-1)) + math.fsum(spread)
 
     def min_entropy(self) -> float:
         """Return -ln max p(x). Cost O(types)."""
-        return -float(self._log_per_database.max())
+        return -float(self.log_per_database.max())
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability, over types. Rounded down.
 
         By some ulp of the log-factorials and of up to n steps from one type to the next.
         """
-        logs = self._log_per_database
+        logs = self.log_per_database
         least, n = float(logs[logs > -math.inf].min()), self.space.n
         if least == 0.0:
             return 0.0  # one database has all the weight, which no factorial has touched
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
-    def _lines(self, rows: Ints) -> Floats:
+    def conditional_lines(self, rows: Ints) -> Floats:
         """A row's law given the counts of all others, for every such counts."""
-        return self._line_table
+        return self.line_table
 
     @cached_property
-    def _line_table(self) -> Floats:
+    def line_table(self) -> Floats:
         # Weights times small integers are exact in extended precision.
-        parts = without_one(self._weights.astype(np.longdouble))
+        parts = without_one(self.type_weights.astype(np.longdouble))
         simplex = sum(np.indices(parts[0].shape)) < self.space.n
         return np.stack([part[simplex] for part in parts], axis=-1)
 
-    def _alike(self) -> list[Ints]:
+    def alike_records(self) -> list[Ints]:
         return [np.arange(self.space.n)]
 
-    def _expected_counts(self, rows: Ints) -> Floats:
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
+    def marginal_sum(self, rows: Ints) -> Floats:
+        counts = np.stack([self.zero_counts, *np.indices(self.type_weights.shape)])
+        means = (counts * self.type_weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def _through(self, kernels: RowKernels) -> Distribution:
+    def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
-            return self._dense("the output law of different row kernels")._through(kernels)
+            return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
             return Uniform(self.space.n, 1)
-        return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
+        return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists, by bisection over types.
@@ -260,29 +327,183 @@ class Exchangeable(LineDistribution):
         About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
         is found through the vector of all databases, or if that is long bounded from above.
         """
-        n, m = self.space.n, self._weights.ndim + 1
-        kept = self._log_weights[self._log_weights > -math.inf]
+        n, m = self.space.n, self.type_weights.ndim + 1
+        kept = self.log_weights[self.log_weights > -math.inf]
         if kept.min() < math.log(TINY):
             if self.space.size <= _LISTED:
-                return vector_threshold(self, self._vector)
+                return vector_threshold(self, self.probabilities)
             return max(self.epsilon_hat(), tilde_bound(self.space.sizes, self.epsilon_x()))
 
         def fails(e: float) -> bool:
             inverse = inverse_matrix(Symmetric(m, e))
             with np.errstate(over="ignore", invalid="ignore"):
-                value = substitute(self._weights, inverse)
-                error = rounding(n) * substitute(self._weights, np.abs(inverse))
+                value = substitute(self.type_weights, inverse)
+                error = rounding(n) * substitute(self.type_weights, np.abs(inverse))
                 return bool(np.any(value < -error))
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
-        flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        flat = rng.choice(self.type_weights.size, size=k, p=self.type_weights.reshape(-1))
         counts = np.stack(
-            [self._rest.reshape(-1)[flat], *np.unravel_index(flat, self._weights.shape)]
+            [self.zero_counts.reshape(-1)[flat], *np.unravel_index(flat, self.type_weights.shape)]
         )
         values = np.arange(len(counts))
         rows = (
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
         )
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
+
+
+@singledispatch
+def as_exchangeable(prior: Distribution) -> Exchangeable | None:
+    """Return the same law given by its types, None for a prior that is not known to have them."""
+    return None
+
+
+@as_exchangeable.register
+def _exchangeable_as_exchangeable(prior: Exchangeable) -> Exchangeable:
+    return prior
+
+
+@as_exchangeable.register
+def _product_as_exchangeable(prior: Product) -> Exchangeable | None:
+    """Independent rows of one law: multinomial weights, kept with their logs. Cost O(types m)."""
+    used = np.unique(prior.assignment)
+    n, m = prior.space.n, len(prior.distinct[used[0]])
+    if len(used) > 1 or m == 1 or (n + 1) ** (m - 1) > _TYPES:
+        return None
+    kept: Exchangeable | None = prior.__dict__.get("_exchanged")
+    if kept is None:
+        kept = prior.__dict__["_exchanged"] = _multinomial(prior.distinct[used[0]], n)
+    return kept
+
+
+def _multinomial(law: np.ndarray, n: int) -> Exchangeable:
+    """Return n independent rows of one law. Types too rare for a double keep their logs."""
+    m = len(law)
+    types = Exchangeable.of(np.zeros((n + 1,) * (m - 1)))
+    counts = np.stack([types.zero_counts, *np.indices(types.type_weights.shape)])
+    with np.errstate(divide="ignore"):
+        chances = np.log(law / law.sum())
+    logs = np.zeros(types.type_weights.shape)
+    for count, chance in zip(counts, chances.tolist(), strict=True):
+        logs += np.where(count > 0, np.where(count > 0, count, 1) * chance, 0.0)
+    logs = np.where(counts[0] >= 0, logs, -math.inf)
+    weights = np.exp(logs + types.log_class_sizes)
+    self = Exchangeable.of(weights / weights.sum())
+    self.__dict__["log_class_sizes"] = types.log_class_sizes
+    self.__dict__["log_per_database"] = logs
+    self.__dict__["log_weights"] = logs + types.log_class_sizes
+    self.__dict__["line_table"] = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
+    return self
+
+
+def many_types(prior: Exchangeable, kernels: RowKernels) -> TypePairs | None:
+    """Return the tables of pairs of types, None where databases are few or kernels differ."""
+    kernel = kernels.distinct[0]
+    if prior.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
+        return None
+    return TypePairs(prior.space.n, kernel) if pairs_fit(prior.space.n, kernel) else None
+
+
+class OutputForm:
+    """The polynomial of one output: how many rows have each factor a + b u."""
+
+    def __init__(self, kernels: RowKernels, y: Ints) -> None:
+        near, logs, counts = [], [], []
+        for kernel, rows in kernels.groups():
+            rows_of = np.bincount(y[rows], minlength=kernel.shape[1])
+            for value in np.flatnonzero(rows_of):
+                near.append(kernel.near[:, value])
+                logs.append(kernel.log_near[:, value])
+                counts.append(rows_of[value])
+        self.near, self.logs, self.counts = np.array(near), np.array(logs), np.array(counts)
+        self.n = int(self.counts.sum())
+
+    @property
+    def error(self) -> float:
+        """Bound the rounding error of the logarithms below."""
+        size = np.where(np.isinf(self.logs), 0.0, np.abs(self.logs)).max(axis=1)
+        return (24 * self.n + 64) * ULP + 16.0 * ULP * float(self.counts @ size)
+
+    @property
+    def possible(self) -> bool:
+        """Whether any database leads to the output."""
+        return bool(np.all(self.logs.max(axis=1) > -math.inf))
+
+    def _split(self) -> tuple[int, int, Floats, Ints]:
+        """Rows that must hold 1, rows that must hold 0, and ln near and counts of the others.
+
+        A row that must hold its value has near 1 there.
+        """
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        free = ~(ones | zeros)
+        forced, barred = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        return forced, barred, self.logs[free], self.counts[free]
+
+    def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
+        """Largest (sign 1) or least (sign -1) ln W[x, y] over x with an allowed number of ones.
+
+        Rows that gain most by a one get theirs first: linear between the kinds' turns.
+        """
+        if sign < 0 and np.isinf(self.logs).any():
+            return self.smallest(allowed)
+        forced, barred, logs, counts = self._split()
+        ones = allowed[(allowed >= forced) & (allowed <= self.n - barred)] - forced
+        if not len(ones):
+            return -math.inf
+        gains = logs[:, 1] - logs[:, 0]
+        order = np.argsort(-sign * gains)
+        turns = np.concatenate([[0], np.cumsum(counts[order])])
+        heights = np.concatenate([[0.0], np.cumsum(counts[order] * gains[order])])
+        signed = sign * np.interp(ones, turns, heights)
+        return float(counts @ logs[:, 0]) + sign * float(signed.max())
+
+    def smallest(self, allowed: Ints) -> float:
+        """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
+        # barred row: only the all-ones and all-zeros databases escape.
+        escapes = (allowed == self.n) if not bar else np.zeros(len(allowed), bool)
+        if not need:
+            escapes |= allowed == 0
+        if not escapes.all():
+            return -math.inf
+        ends = [self.counts @ self.logs[:, 1 if k else 0] for k in allowed.tolist()]
+        return float(min(ends))
+
+    def log_mass(self, log_weights: Floats) -> float | None:
+        """Log of sum_k e^log_weights[k] c_k / C(n, k); None where more than two factors are mixed.
+
+        Cost O(n).
+        """
+        from fastpriv.kernels import binomial_product
+
+        if not self.possible:
+            return -math.inf
+        forced, barred, logs, counts = self._split()
+        if len(logs) > 2:
+            return None
+        forms: list[tuple[int, float, float]] = [
+            (int(c), math.exp(zero), math.exp(one))
+            for c, (zero, one) in zip(counts, logs.tolist(), strict=True)
+        ]
+        forms += [(0, 1.0, 1.0)] * (2 - len(forms))
+        if min(min(form[1:]) for form in forms) == 0.0:
+            return None
+        first = float(counts @ logs[:, 0]) - log_binomial(self.n, forced)
+        last = float(counts @ logs[:, 1]) - log_binomial(self.n, barred)
+        terms = binomial_product(*forms[0], *forms[1], self.n, forced, first, last)
+        terms = terms + log_weights[forced : self.n - barred + 1]
+        top = float(terms.max())
+        if top == -math.inf:
+            return -math.inf
+        return top + math.log(math.fsum(np.exp(terms - top)))
+
+
+def log_binomial(n: int, k: int) -> float:
+    """Log of n choose k."""
+    k = min(k, n - k)
+    return math.fsum(np.log(np.arange(n, n - k, -1) / np.arange(1, k + 1)))

@@ -14,7 +14,7 @@ from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, R
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.errors import InvalidInput, TooLarge, described, short
 from fastpriv.priors import Dense, Distribution, Uniform
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"
@@ -89,7 +89,7 @@ def responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel
     kinds = sorted(set(zip(sizes, epsilons, strict=True)))
     which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
     kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
-    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
+    return ProductChannel.of(RowKernels(kernels, np.array(which, dtype=np.int64)))
 
 
 def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:

@@ -75,6 +75,14 @@ def test_edges():
     assert rounding.quotient_up(math.inf, 2.0) == math.inf
     assert rounding.sum_up([]) == rounding.sum_down([]) == 0.0
     assert rounding.sum_up([math.inf, 1.0]) == math.inf
+    largest = sys.float_info.max
+    assert rounding.sum_up([1e308, 1e308]) == math.inf
+    assert rounding.sum_down([1e308, 1e308]) == largest
+    assert (
+        rounding.sum_up([1e308, 1e308, -1e308])
+        == rounding.sum_down([1e308, 1e308, -1e308])
+        == 1e308
+    )
     assert rounding.root_up(4.0) == rounding.root_down(4.0) == 2.0
     assert rounding.root_down(2.0) < rounding.root_up(2.0)
     assert rounding.root_up(math.inf) == rounding.root_down(math.inf) == math.inf

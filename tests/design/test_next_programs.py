@@ -280,7 +280,7 @@ def test_the_upper_bound_of_identifiability_is_finite_and_holds():
 def test_one_hard_point_does_not_lose_the_curve(monkeypatch):
     from fastpriv.design import curve
 
-    plain, prior = curve._level, fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain, prior = curve.level, fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
 
     def sometimes(prior, cost, *rest):
         if cost == 0.5:

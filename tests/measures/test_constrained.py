@@ -14,9 +14,7 @@ from fastpriv._matrices.entropy_search.database import database_bound
 from fastpriv._matrices.entropy_search.posterior import Bit
 from fastpriv._matrices.entropy_search.search import Constrained, Search
 from fastpriv._matrices.entropy_search.slices import Individual, Slice
-from fastpriv.channels.queries.query import Listed
-from fastpriv.channels.queries.sums import Histogram, Sum
-from fastpriv.channels.queries.ways import slice_ways, ways_error
+from fastpriv.channels.queries import Histogram, Listed, Sum, slice_ways, ways_error
 from oracles import balance as ob
 
 SHAPES = [

@@ -9,10 +9,10 @@ import fastpriv as fp
 import fastpriv.channels.tilted as tilted
 import fastpriv.measures.contraction as contractions
 import fastpriv.measures.entropy_gain as gains
-import fastpriv.priors.exchanging as exchanging
 from fastpriv._matrices.correlation import matrix_correlation
 from fastpriv.measures.correlation import correlation
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors import exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 
 SHAPES = [(1, 2), (2, 2), (5, 2), (1, 3), (3, 3), (2, 4)]
 
@@ -91,7 +91,7 @@ def more(channel, prior):
 
 
 def _types_only(patch):
-    for room in (tilted, gains, exchanging):
+    for room in (tilted, gains, exchangeable):
         patch.setattr(room, "LISTED", 0)
 
 
@@ -156,7 +156,7 @@ def test_correlation_of_tilted_channels(case, epsilon):
         channel = fp.TiltedChannel(law, epsilon)
         for prior in (fp.Exchangeable(random_types(rng, n, m, zeros)), fp.Uniform(n, m)):
             rho = correlation(channel, prior)
-            truth = matrix_correlation(channel.matrix(), prior._vector())
+            truth = matrix_correlation(channel.matrix(), prior.probabilities())
             # The bracket of the matrix is one of its rounded entries.
             assert rho.lower <= truth.upper + 1e-14
             assert truth.lower <= rho.upper + 1e-14

@@ -11,7 +11,7 @@ import fastpriv as fp
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels.types import TypeChannel
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.exchangeable import as_exchangeable
 
 CHANCES = st.sampled_from([0.0, 0.0, 1e-9, 0.1, 0.3, 0.5, 1.0])
 
@@ -156,7 +156,7 @@ def test_parts_of_randomised_response():
     channel = type_channel(8, 2, lambda stack: np.exp(-stack.distance))
     even = np.full(9, -8 * math.log(2.0))
     gap = math.tanh(0.5)
-    norms = block_norms(channel._by_overlap(), even, even)
+    norms = block_norms(channel.by_overlap(), even, even)
     assert norms.lower <= gap <= norms.upper
     assert norms.upper - norms.lower <= 1e-12
 

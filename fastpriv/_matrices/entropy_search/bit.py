@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from fastpriv import kernels
+from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv.results import Bracket
@@ -61,8 +59,7 @@ def _divergences(rows: Floats, t: float) -> tuple[float, float]:
     """D of both rows from their mixture with weights t and 1-t."""
     apart = rows[0] - rows[1]
     q = t * rows[0] + (1.0 - t) * rows[1]
-    out = np.empty(2)
-    for x, diff in enumerate(((1.0 - t) * apart, -t * apart)):
-        w = np.ascontiguousarray(rows[x : x + 1])
-        kernels.row_divergences(w, q, (w[0] - q) - diff, 0, 1, out[x : x + 1])
-    return float(out[0]), float(out[1])
+    return (
+        divergence(rows[0], q, (1.0 - t) * apart),
+        divergence(rows[1], q, -t * apart),
+    )

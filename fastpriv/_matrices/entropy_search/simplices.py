@@ -12,10 +12,11 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
+from fastpriv._core.divergence import divergence
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.entropy_search.boxes import Box
 from fastpriv._matrices.entropy_search.posterior import Cell
-from fastpriv._matrices.entropy_search.slices import Simplex, Slice, divergence, gibbs
+from fastpriv._matrices.entropy_search.slices import Simplex, Slice, gibbs
 
 #: Largest coordinate of a simplex that is halved. Beyond, rounding errors exceed the gain.
 _FINEST = 2.0**30
@@ -207,7 +208,8 @@ def prove_line(
         law = node.p / node.p.sum()
         seen = law > 0.0
         entropy = -float(law[seen] @ (np.log(law[seen]) - part.logs[seen]))
-        value = divergence(law @ part.E, part.r) + float(law @ problem.extra) + t * entropy
+        e = law @ part.E
+        value = divergence(part.r + e, part.r, e) + float(law @ problem.extra) + t * entropy
         best = max(best, value)
         return best + tolerance
 

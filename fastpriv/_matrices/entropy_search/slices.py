@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv import kernels
+from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
@@ -56,7 +57,7 @@ class Simplex:
         """Cut through the middle of the edge in which the bound is loosest under the law p."""
         _, j, k = self.widest(p, part)
         middle = 0.5 * (self.corners[j] + self.corners[k])
-        height = divergence(middle, part.r)
+        height = divergence(part.r + middle, part.r, middle)
 
         def with_middle(lost: int, kept: int) -> Simplex:
             corners, heights, B = self.corners.copy(), self.heights.copy(), self.B.copy()
@@ -98,7 +99,7 @@ class Slice:
         least = self.rows.min(axis=0)
         room = float((self.rows - least).sum(axis=1).max())
         corners = (least - self.r) + room * np.eye(len(self.r))
-        heights = np.array([divergence(e, self.r) for e in corners])
+        heights = np.array([divergence(self.r + e, self.r, e) for e in corners])
         rough = (16.0 + 2.0 * len(self.r) / room) * ULP
         return Simplex(corners, heights, (self.rows - least) / room, rough)
 
@@ -234,9 +235,10 @@ class Individual:
             if mass > 0.0:
                 e = own @ part.E / mass
                 logs = np.abs(np.log1p(np.maximum(e / self.r, ULP - 1.0)))
-                value += mass / total * divergence(e, self.r)
+                value += mass / total * divergence(self.r + e, self.r, e)
                 size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
-        common = divergence(p @ self.E / total, self.r)
+        e = p @ self.E / total
+        common = divergence(self.r + e, self.r, e)
         error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
         return max(0.0, value - common - error), value - common + error
 
@@ -312,8 +314,3 @@ def _contraction(rows: Floats) -> float:
     if len(rows) == 1:
         return 0.0
     return matrix_contraction(rows).upper if len(rows) <= _CONTRACTED else 1.0
-
-
-def divergence(e: Floats, r: Floats) -> float:
-    """D(r + e, r) without cancellation."""
-    return math.fsum(map(kernels.divergence, r + e, r, e))

@@ -22,7 +22,7 @@ from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:
@@ -143,4 +143,4 @@ def _fingerprint(law: Distribution) -> str:
     """
     if law.space.size <= _COMPARED:
         law = Dense(law.pmf(), law.space)
-    return law._identity.hex()[:32]
+    return law.identity.hex()[:32]

@@ -26,7 +26,7 @@ from fastpriv.design.exact.solve import least_ratio, vertex_at
 from fastpriv.errors import InvalidInput, SolverFailure, described
 from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -283,7 +283,7 @@ def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
     """Add up the curves of the programs, on the common refinement of their pieces."""
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
     near = tracks[0][0].low.bounds

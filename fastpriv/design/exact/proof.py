@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[Program]]:
     """Return the way that fits the prior, and its programs: one per distinct row of a product."""
     if isinstance(prior, Product):
-        return "rows", [_over_databases(integers(law), (len(law),), joint) for law in prior._laws]
+        return "rows", [
+            _over_databases(integers(law), (len(law),), joint) for law in prior.distinct
+        ]
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
         table = prior.weights
         weights = integers(float(table[kind[0][1:]]) for kind in types.counts)
         return "types", [build(types, weights, joint)]
-    listed = prior._dense("the exact program", 1 << 12)
-    exact = _chain(prior) if isinstance(prior, Markov) else integers(listed._vector())
+    listed = prior.as_dense("the exact program", 1 << 12)
+    exact = _chain(prior) if isinstance(prior, Markov) else integers(listed.probabilities())
     return "dense", [_over_databases(exact, prior.space.sizes, joint)]
 
 
@@ -42,10 +44,10 @@ def _chain(prior: Markov) -> list[int]:
 
     Every law is divided by its exact sum: products of floats may be rounded, or underflow.
     """
-    steps = [integers(row) for row in prior._transition]
+    steps = [integers(row) for row in prior.transition]
     whole = math.lcm(*map(sum, steps))
     steps = [[step * (whole // sum(row)) for step in row] for row in steps]
-    paths = list(enumerate(integers(prior._initial)))
+    paths = list(enumerate(integers(prior.initial)))
     for _ in range(prior.space.n - 1):
         paths = [(b, mass * step) for a, mass in paths for b, step in enumerate(steps[a])]
     return [mass for _, mass in paths]
@@ -63,7 +65,7 @@ def _over_databases(exact: list[int], sizes: tuple[int, ...], joint: bool) -> Pr
 
 def total(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
     """Return the value of a solution: the sum over the rows of a product."""
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
     return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
 
 

@@ -134,7 +134,7 @@ class ExactSolution:
         if not isinstance(self.prior, Product):
             return tables[0]
         matrix = [[Fraction(1)]]
-        for k in self.prior._assignment.tolist():
+        for k in self.prior.assignment.tolist():
             matrix = [[a * b for a in row for b in part] for row in matrix for part in tables[k]]
         return matrix
 

@@ -15,7 +15,7 @@ from fastpriv.design.exact.proof import programs_of
 from fastpriv.design.exact.simplex import hamming_rays
 from fastpriv.errors import TooLarge
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["hamming_threshold"]
@@ -88,7 +88,7 @@ def _necessary(prior: Distribution) -> float:
     sizes = prior.space.sizes
     if prior.space.size > _MAX_DENSE or min(sizes) < 2:
         return 0.0
-    cube = prior._dense("the threshold", _MAX_DENSE)._vector().reshape(sizes)
+    cube = prior.as_dense("the threshold", _MAX_DENSE).probabilities().reshape(sizes)
     sums = sum(cube.sum(axis=i, keepdims=True) for i in range(len(sizes)))
     needed = float((sums / cube).max()) / len(sizes) - float(np.mean(sizes)) + 1.0
     error = 64 * len(sizes) * max(sizes) * ULP

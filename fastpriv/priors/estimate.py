@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv.errors import InvalidInput, described
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.dense import Dense
+from fastpriv.priors.base import Dense, Distribution
 from fastpriv.priors.exchangeable import Exchangeable
 from fastpriv.priors.markov import Markov
 from fastpriv.priors.product import Product
