@@ -17,6 +17,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.search import bisect
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import earlier_relation, one_relation, optional_relation
@@ -72,7 +73,7 @@ class _Spends:
 
     def _joined(self, release: Any) -> str | None:
         """Return what neighbours are with one more release; the lock is held."""
-        known = isinstance(release, PrivacyProfile) and bool(release._parts)
+        known = isinstance(release, PrivacyProfile) and bool(release.parts)
         return one_relation(self._relation, release.relation if known else None)
 
 
@@ -293,11 +294,7 @@ class PrivacyOdometer(_Spends):
         low, high = 0.0, 1.0
         while not exceeds(high):
             low, high = high, 2.0 * high
-        while high - low > 1e-14 * high:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            low, high = (low, middle) if exceeds(middle) else (middle, high)
+        low, high = bisect(lambda loss: not exceeds(loss), low, high, relative=1e-14)
         return high * (1.0 + 1e-12)
 
     def to_dict(self) -> dict[str, Any]:
@@ -346,8 +343,5 @@ def _largest_rho(epsilon: float, delta: float) -> float:
     def holds(rho: float) -> bool:
         return PrivacyProfile.zcdp(rho).epsilon(delta).upper <= epsilon
 
-    low, high = 0.0, max(epsilon, 1.0)
-    for _ in range(52):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    most = max(epsilon, 1.0)
+    return bisect(holds, 0.0, most, absolute=2.0**-52 * most)[0]

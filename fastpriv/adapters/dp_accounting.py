@@ -77,7 +77,7 @@ class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             self._private = False
         elif do_compose and profile is not None:
             self._profile = self._profile.compose(profile.self_compose(times))
-            if profile._parts:
+            if profile.parts:
                 self._neighboring_relation, self._open = relation, False
         return None
 
@@ -125,10 +125,10 @@ def to_pld(
     width = check.real(value_discretization_interval, "value_discretization_interval", least=1e-12)
     profile = mechanism if isinstance(mechanism, PrivacyProfile) else PrivacyProfile.of(mechanism)
     result = privacy_loss_distribution.identity(width)
-    if not all(isinstance(part, FiniteStep) for part in profile._parts):
-        raise InvalidInput("only channels and declared levels become loss distributions here")
-    for atom, count in profile._atoms.items():
-        pmf = _pmf(atom.upper, width)
+    for step, count in profile.parts.items():
+        if not isinstance(step, FiniteStep):
+            raise InvalidInput("only channels and declared levels become loss distributions here")
+        pmf = _pmf(step.upper, width)
         result = result.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)
         )

@@ -142,7 +142,7 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
-    bends = [bend for bend in curve._bends if bend <= right]
+    bends = [bend for bend in curve.cases.bends() if bend <= right]
     if len(bends) <= _BENDS:
         grid = np.union1d(grid, bends)
     points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}

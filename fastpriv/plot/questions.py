@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastpriv._core.validation import Floats
-    from fastpriv.accounting.profile.questions import Delta
+    from fastpriv.accounting.profile.cases import Delta
     from fastpriv.channels import AbstractChannel
 
 __all__ = ["bayes_risk", "renyi", "roc", "type_two_error"]
@@ -183,7 +183,7 @@ def _levels(profile: PrivacyProfile) -> list[float]:
     end = min(profile.epsilon(target).upper, _STEEPEST) if target < 1.0 else 0.0
     near = min(end, _SHOWN)
     levels = {*np.linspace(0.0, near, _LEVELS), *np.linspace(near, end, _LEVELS // 2)}
-    bends = [*profile._bends, profile.epsilon(never).upper]
+    bends = [*profile.cases.bends(), profile.epsilon(never).upper]
     if len(bends) <= _BENDS:
         levels |= {bend for bend in bends if bend <= _STEEPEST}
     return sorted(map(float, levels))
@@ -196,7 +196,7 @@ def _rates(profile: PrivacyProfile) -> tuple[Floats, Floats, Floats]:
     has the tests between two of its tests; of several pairs, those between a test of the best one
     and the test that always alarms.
     """
-    known, levels = profile._distinguishers, _levels(profile)
+    known, levels = profile.distinguishers, _levels(profile)
     corners, heights = highest([_above(*pair, levels) for pair in known.curves])
     reached = np.array([profile.tpr(a).lower for a in _ERRORS.tolist()])
     x = np.unique(np.concatenate([corners, _ERRORS, np.nextafter(_ERRORS[1:], 0.0)]))

@@ -84,7 +84,7 @@ def _measures(parts: Parts) -> Releases | None:
     """Return the measures that bound the releases from above; None where some are not finite."""
     releases = []
     for text, count in parts.items():
-        for part, k in read(text)._parts.items():
+        for part, k in read(text).parts.items():
             if not isinstance(part, FiniteStep) or not composable(part.upper):
                 return None
             if part.upper.top > 0.0 or part.upper.infinite > 0.0:

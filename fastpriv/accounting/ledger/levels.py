@@ -124,9 +124,9 @@ def measured(
 
 def _composed(profile: PrivacyProfile, curve: bool) -> Offer:
     """Return releases that are known by their profile: its curve, and its level at delta 0."""
-    level = profile._guaranteed(0.0)
+    level = profile.cases.guaranteed(0.0)
     levels = {"dp": amount(level, "dp")} if level < math.inf else {}
-    relation = profile.relation if profile._parts else None  # nothing holds for any
+    relation = profile.relation if profile.parts else None  # nothing holds for any
     return Offer(levels, written(profile) if curve else None, None, relation, profile=True)
 
 

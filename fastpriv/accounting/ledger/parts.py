@@ -15,7 +15,7 @@ from fastpriv.errors import unread
 
 def written(profile: PrivacyProfile) -> str:
     """Return a profile as JSON: what each of its releases is, and how often; curves of channels."""
-    return json.dumps([[plain(part, True), count] for part, count in profile._parts.items()])
+    return json.dumps([[plain(part, True), count] for part, count in profile.parts.items()])
 
 
 @lru_cache(maxsize=4096)
@@ -30,7 +30,7 @@ def read(text: str) -> PrivacyProfile:
 def level_of(parts: Mapping[str, int], delta: float) -> float:
     """Return epsilon of all releases at a delta, rounded up, from their texts and counts."""
     whole = PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
-    return whole._guaranteed(delta)
+    return whole.cases.guaranteed(delta)
 
 
 @lru_cache(maxsize=4096)

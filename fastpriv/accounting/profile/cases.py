@@ -9,9 +9,9 @@ pair of neighbours is composed from both sides, and the largest is the curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,6 @@ from fastpriv.accounting.profile.losses import (
     in_range,
 )
 from fastpriv.accounting.profile.neighbours import Fixed, attained, common, ordered_pairs
-from fastpriv.accounting.profile.questions import Delta
 from fastpriv.accounting.profile.steps.finite import CurveStep, FiniteStep, SampledFinite
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.accounting.profile.steps.laplace import Interval
@@ -44,11 +43,15 @@ from fastpriv.results import Bracket
 
 #: Share of the upper bound from which on the lower one is not compared with single steps.
 _LOW = 0.9
+#: So few curves are computed in any order: ranking them would cost as much.
+_FEW = 4
 #: Most pairs of neighbours that are composed with noise one by one.
 _PAIRS_WITH_NOISE = 1 << 8
 #: Mechanisms of bounded range have many pairs that are attained; with noise one in so many is used.
 _SOME_WITNESSES = 8
 
+#: Delta at a level.
+Delta = Callable[[float], Bracket]
 #: One kind of private computation.
 Step = FiniteStep | ContinuousStep | SampledFinite | RenyiStep
 
@@ -64,15 +67,21 @@ def certified(lower: float, upper: float) -> Bracket:
 
 
 class Case(NamedTuple):
-    """A curve that may be the largest from above, one that is attained, or both of one pair."""
+    """A curve that may be the largest from above, one that is attained, or both of one pair.
+
+    ``at_most`` bounds both from above at little cost. A curve from above may have a lower bound
+    that is attained; where it has none, its lower bounds are 0.
+    """
 
     upper: Curve | None
     lower: Curve | None
+    at_most: Callable[[float], float]
 
-    def at_most(self, t: float) -> float:
-        """Upper bound on both, at little cost."""
-        curve = self.upper or self.lower
-        return 1.0 if curve is None else curve.at_most(t)
+
+def _case(upper: Curve | None, lower: Curve | None) -> Case:
+    curve = upper or lower
+    assert curve is not None
+    return Case(upper, lower, lru_cache(maxsize=4)(curve.at_most))
 
 
 class Cases:
@@ -108,14 +117,13 @@ class Cases:
         if self._alone is not None:
             return certified(*self._alone.delta(epsilon))
         low = high = 0.0
-        for case, most in self._ranked(epsilon):
-            if case.upper is not None and (high == 0.0 or most > high):
-                below, above = case.upper.delta(epsilon)
-                high = max(high, above)
-                low = max(low, below) if case.lower is case.upper else low
-            if case.lower not in (None, case.upper) and (low == 0.0 or most > low):
+        for upper, lower, at_most in self._ranked(epsilon):
+            if upper is not None and (high == 0.0 or at_most(epsilon) > high):
+                below, above = upper.delta(epsilon)
+                low, high = max(low, below), max(high, above)
+            if lower is not None and (low == 0.0 or at_most(epsilon) > low):
                 with suppress(TooLarge):  # nothing is known from below
-                    low = max(low, case.lower.delta(epsilon)[0])
+                    low = max(low, lower.delta(epsilon)[0])
         for bound in self._joint:
             below, above = bound.delta(epsilon)
             low, high = max(low, below), min(high, above)
@@ -128,16 +136,21 @@ class Cases:
         if self._alone is not None:
             return certified(*self._alone.epsilon(delta))
         low = high = 0.0
-        for case, _ in self._ranked(self._middle):
-            if case.upper is not None and not self._is_below(case, high, delta):
-                below, above = case.upper.epsilon(delta)
-                high = max(high, above)
-                low = max(low, below) if case.lower is case.upper else low
-            if case.lower not in (None, case.upper) and not self._is_below(case, low, delta):
+
+        def is_below(case: Case, level: float) -> bool:
+            """Whether a curve is known, at little cost, to have no more than delta there."""
+            return 0.0 < level < math.inf and delta > 0.0 and case.at_most(level) <= delta
+
+        for case in self._ranked():
+            upper, lower, _ = case
+            if upper is not None and not is_below(case, high):
+                below, above = upper.epsilon(delta)
+                low, high = max(low, below), max(high, above)
+            if lower is not None and not is_below(case, low):
                 with suppress(TooLarge):
                     # A level is sought only where the curve is above the ones before.
-                    if 0.0 in (low, delta) or case.lower.delta(low)[0] > delta:
-                        low = max(low, case.lower.epsilon(delta)[0])
+                    if 0.0 in (low, delta) or low == math.inf or lower.delta(low)[0] > delta:
+                        low = max(low, lower.epsilon(delta)[0])
         for bound in self._joint:
             below, above = bound.epsilon(delta)
             low, high = max(low, below), min(high, above)
@@ -149,29 +162,18 @@ class Cases:
         """Upper bound on epsilon alone."""
         if self._alone is not None:
             return self._alone.epsilon(delta)[1]
-        high = 0.0
-        for case, _ in self._ranked(self._middle):
-            if case.upper is not None and not self._is_below(case, high, delta):
-                high = max(high, case.upper.epsilon(delta)[1])
+        high = max(upper.epsilon(delta)[1] for upper, _, _ in self.cases if upper is not None)
         return min([high, *(bound.guaranteed(delta) for bound in self._joint)])
 
-    @staticmethod
-    def _is_below(case: Case, level: float, delta: float) -> bool:
-        """Whether a curve is known, at little cost, to have no more than delta at a level."""
-        return 0.0 < level < math.inf and delta > 0.0 and case.at_most(level) <= delta
-
-    @property
-    def _middle(self) -> float:
-        """A level at which curves are compared before they are computed."""
-        tops = [curve.top[1] for case in self.cases for curve in case if curve is not None]
-        return min(0.5 * max(tops, default=0.0), 1.0 if math.inf in tops else math.inf)
-
-    def _ranked(self, t: float) -> list[tuple[Case, float]]:
-        """Cases with cheap upper bounds at a level, the largest first."""
-        if len(self.cases) == 1:
-            return [(self.cases[0], 1.0)]
-        ranked = [(case, case.at_most(t)) for case in self.cases]
-        return sorted(ranked, key=lambda one: one[1], reverse=True)
+    def _ranked(self, t: float | None = None) -> list[Case]:
+        """Cases by cheap upper bounds at a level, the largest first; a few of them as they are."""
+        if len(self.cases) <= _FEW:
+            return self.cases
+        if t is None:
+            tops = [curve.top[1] for case in self.cases for curve in case[:2] if curve is not None]
+            t = 1.0 if math.inf in tops else 0.5 * max(tops)
+        ranked = [(case.at_most(t), -k) for k, case in enumerate(self.cases)]
+        return [self.cases[-k] for _, k in sorted(ranked, reverse=True)]
 
     def log_moment(self, s: float) -> Bounds:
         """Lower and upper bounds on ln M(s), the larger of both directions, s > 0."""
@@ -198,7 +200,7 @@ class Cases:
             return self._finite_orders()
         if self._alone is not None or not self._is_exact:
             return [], False  # no pair is known to attain them
-        curves = [_bracket(case.upper, case.upper) for case in self.cases]
+        curves = [_bracket(upper, upper) for upper, _, _ in self.cases if upper is not None]
         return list(zip(curves, curves[::-1], strict=True)), True
 
     def _finite_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
@@ -232,11 +234,12 @@ class Cases:
         """The curves of which the largest is asked for."""
         above = self.above_with(dominating(self._atoms))
         if self._is_exact or self._is_tight:
-            return [Case(curve, curve) for curve in above]
+            return [_case(curve, None) for curve in above]
+        above = [_FromAbove(curve) for curve in above]
         below: list[Curve] = []
         for candidate in attained(self._atoms) if self._is_finite else common(self._atoms):
             below += self.below_with(candidate)
-        return [*(Case(curve, None) for curve in above), *(Case(None, curve) for curve in below)]
+        return [*(_case(curve, None) for curve in above), *(_case(None, curve) for curve in below)]
 
     def above_with(self, atoms: Releases) -> list[Curve]:
         """Upper bounds, one for each direction, with these losses in place of channels."""
@@ -352,11 +355,31 @@ class FixedCases(Cases):
             above = self.above_with([(up, k) for _, up, k in fixed])
             below = self.below_with([(low, k) for low, _, k in fixed])
             if len(above) == len(below) == 1:
-                result.append(Case(above[0], below[0]))
+                result.append(_case(_FromAbove(above[0]), below[0]))
             else:
-                result += [Case(curve, None) for curve in above]
-                result += [Case(None, curve) for curve in below]
+                result += [_case(_FromAbove(curve), None) for curve in above]
+                result += [_case(None, curve) for curve in below]
         return result
+
+
+class _FromAbove:
+    """A curve of losses that dominate but need not be attained: its lower bounds are nothing."""
+
+    def __init__(self, curve: Curve) -> None:
+        self._curve, self.at_most, self.top, self.infinite = (
+            curve,
+            curve.at_most,
+            curve.top,
+            curve.infinite,
+        )
+
+    def delta(self, t: float) -> Bounds:
+        """Bounds on delta(t): nothing from below."""
+        return 0.0, self._curve.delta(t)[1]
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on a level: nothing from below."""
+        return 0.0, self._curve.epsilon(delta)[1]
 
 
 def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, int]]:
@@ -367,9 +390,8 @@ def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, in
     return list(result.values())
 
 
-def _bracket(below: Curve | None, above: Curve | None) -> Delta:
+def _bracket(below: Curve, above: Curve) -> Delta:
     """Return the bracket of delta of one direction, as a function of the level."""
-    assert below is not None and above is not None
     if below is above:
         return cache(lambda t: certified(*above.delta(t)))
     return cache(lambda t: certified(below.delta(t)[0], above.delta(t)[1]))

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.search import bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import Releases, discrete_cumulant
 from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, NoBound, in_range
@@ -23,8 +24,8 @@ from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, No
 #: Lower and upper bounds on a number.
 Bounds = tuple[float, float]
 
-#: Saddle points are known to this factor: they only choose where bounds are narrow.
-_SADDLE_FACTOR = 1.001
+#: Relative error of saddle points: they only choose where bounds are narrow.
+_SADDLE_ERROR = 1e-3
 #: The range in which saddle points are sought: one over the smallest and largest noise, squared.
 _SADDLE_RANGE = 1e18
 #: Accuracy of the moments in Chernoff's bound, relative.
@@ -123,10 +124,7 @@ def _rising(value: Callable[[float], float]) -> float:
     else:
         while high < _SADDLE_RANGE and not positive(high):
             low, high = high, high * 8.0
-    while high > low * _SADDLE_FACTOR:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if positive(middle) else (middle, high)
-    return low
+    return bisect(lambda s: not positive(s), low, high, relative=_SADDLE_ERROR, geometric=True)[0]
 
 
 def share(c: float) -> float:
@@ -263,7 +261,9 @@ class _Loosened:
     loss_error: float
 
     def bounds(self, t: float) -> Bounds:
-        low, high = self.made.bounds(t + self.loss_error)[0], self.made.bounds(t - self.loss_error)[1]
+        """Bound delta(t)."""
+        low = self.made.bounds(t + self.loss_error)[0]
+        high = self.made.bounds(t - self.loss_error)[1]
         slack = raised(math.expm1(min(self.mass_error, 700.0)), 8.0)
         return max(low * (1.0 - slack), 0.0), min(high * (1.0 + slack) + 1e-322, 1.0)
 
@@ -311,10 +311,7 @@ def _smallest_tilt(releases: Releases, more: Callable[[float], bool]) -> float:
     while high < most and more(high):
         low, high = high, 2.0 * high
     high = min(high, most)
-    while high - low > 1e-3 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if more(middle) else (low, middle)
-    return high
+    return bisect(more, low, high, relative=_SADDLE_ERROR)[1]
 
 
 # Steps of which only Renyi divergences are known: bounds from above.
@@ -402,6 +399,10 @@ class ChernoffCurve:
             return 0.0, math.inf
         return 0.0, max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0)
 
+    def guaranteed(self, delta: float) -> float:
+        """Upper bound on that level alone."""
+        return self.epsilon(delta)[1]
+
     def _about(self, s: float) -> float:
         """Return ln M(s) and the share, without rounding."""
         value = share(s) + sum(k * part.log_moment(s) for part, k in self._moments)
@@ -426,7 +427,4 @@ class ChernoffCurve:
         values = [ask(s) for s in _EXPONENTS.tolist()]
         best, last = int(np.argmin(values)), len(_EXPONENTS) - 1
         low, high = float(_EXPONENTS[max(best - 1, 0)]), float(_EXPONENTS[min(best + 1, last)])
-        for _ in range(_GOLDEN_STEPS):
-            a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
-            low, high = (low, b) if ask(a) < ask(b) else (a, high)
-        return [0.5 * (low + high), *sorted(known, key=ask)[:4]]
+        return [golden(ask, low, high, _GOLDEN_STEPS)[0], *sorted(known, key=ask)[:4]]

@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import lowered
-from fastpriv.accounting.profile.cases import Composed, FiniteCases, Largest, LargestWithNoise, Step
+from fastpriv.accounting.profile.cases import Cases, FixedCases, Step
 from fastpriv.accounting.profile.composition import RenyiStep
-from fastpriv.accounting.profile.crossing import certified, each
 from fastpriv.accounting.profile.losses import ContinuousStep
-from fastpriv.accounting.profile.neighbours import every_pair
-from fastpriv.accounting.profile.questions import Distinguishers, Questions
+from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import (
     ADDED,
     LEAST_NOISE,
@@ -56,14 +54,14 @@ from fastpriv.results import Bracket, Brackets
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from fastpriv.accounting.profile.cases import Step
+__all__ = ["PrivacyProfile"]
 
+#: Most steps of a kind.
+_COUNTED = 10**100
+#: Most people that a sample is drawn from: their number is computed with as a double.
+_PEOPLE = 10**12
 
-# Releases of which only a level is known, and names that both declare a level and ask for it.
-#
-# ``PrivacyProfile.zcdp(0.5)`` makes a profile, ``profile.zcdp()`` asks for its level: the same
-# number seen from both sides. :class:`Named` gives a class the one and its instances the other.
-
+_ONE = "only one release, or Gaussian noise, is sampled from; sample each release by itself"
 
 _Made = ParamSpec("_Made")
 _Asked = ParamSpec("_Asked")
@@ -170,17 +168,159 @@ def gdp(cls: Any, mu: float, *, relation: str = ADDED) -> Any:
     return cls({} if level == 0.0 else {GaussianNoise(1.0 / level): 1}, as_relation(relation))
 
 
-# Profiles of mechanisms that add noise.
+class PrivacyProfile(Questions):
+    """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
 
+    For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
+    their hockey-stick divergences: convex and piecewise linear in e^epsilon, hence that of one
+    pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
+    compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
 
-class Noise:
-    """Profiles of mechanisms that add noise, or choose by it."""
+    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
+    :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
 
-    _parts: dict[Step, int]
-    relation: str
+    Attributes
+    ----------
+    relation : {"add-or-remove", "replace-one", "replace-special"}
+        Which databases are neighbours. Noise and declared levels: "add-or-remove" unless given.
+        Channels: "replace-one". Profiles of different relations do not compose; the guide on
+        relations explains what each covers.
+
+    Notes
+    -----
+    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
+    for any others with these curves, each of which may depend on what came before. The lower end
+    is attained: two neighbouring databases, in one order and the same in every release, are at
+    least as easy to tell apart from the outputs of the given channels. Channels on different
+    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
+    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
+
+    After one release both ends are the same but for rounding. They stay the same where one pair of
+    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
+    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
+    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
+    they are few. For channels of different kinds on one space they are found through the kernels
+    of their rows or through small matrices; failing that, it is the best for the releases of one
+    kind.
+
+    Rows of a matrix are divided by their exact sums. The bracket of one release also holds the
+    delta of the entries as they are, that of ``hockey_stick``: see docs/theory/rounding.md.
+
+    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
+    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
+    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
+    relative accuracy does not depend on how small delta is.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
+    >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
+    (Bracket(0.4351278729, 0.435127873), Bracket(0.5462045966, 0.6045895111))
+    >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
+    >>> thousand = profile.self_compose(1000)
+    >>> thousand.epsilon(1e-14)
+    Bracket(157.6829167, 157.6829168)
+    >>> thousand.delta(124.0)
+    Bracket(1.136353683e-6, 1.136353684e-6)
+    """
 
     def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
-        raise NotImplementedError
+        self.parts = {part: count for part, count in parts.items() if count and not part.is_trivial}
+        self.relation = check.word(relation or ADDED, "relation", RELATIONS)
+        if max(self.parts.values(), default=0) > _COUNTED:
+            raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
+
+    @classmethod
+    def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release by a mechanism.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Closed form for E_d; the pairs of one row's laws for channels that act
+            row by row; O(N n (m-1) K log K) through the matrix otherwise.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> profile = fp.accounting.PrivacyProfile.of([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
+        >>> profile.epsilon(0.2), profile.delta(0.0)
+        (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
+        """
+        return cls({FiniteStep.of(as_channel(channel), 0.0): 1}, REPLACED)
+
+    @classmethod
+    def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
+
+        Parameters
+        ----------
+        channel : channel or 2-D array
+            The mechanism. Where its draws are known up to a relative error only, laws of
+            neighbours are moved apart by it. Cost as for :meth:`of`.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> laws = [[1.0, 1e-25], [1.0, 1e-22]]  # both chances are drawn as 2^-64
+        >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
+        True
+        """
+        given = as_channel(channel)
+        drawn, slack = realised(given)
+        atom, rows = FiniteStep.of(drawn, slack), row_kernels(given)
+        if atom.is_response and rows is not None:
+            m = atom.key[1]  # of the rows that are the worst
+            levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
+            atom = atom.down_to(lowered(min(levels, default=0.0), 4.0))
+        return cls({atom: 1}, REPLACED)
+
+    @classmethod
+    def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
+        """Profile of m-ary randomised response at level epsilon, the same as E_d of any length.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
+        Bracket(23.46746703, 23.46746704)
+        """
+        size = check.integer(m, "m", 1)
+        level = check.real(epsilon, "epsilon", least=0.0)
+        return cls({FiniteStep.response(size, level): 1}, REPLACED)
+
+    @classmethod
+    def from_epsilon_delta(
+        cls, epsilon: float, delta: float = 0.0, *, relation: str = ADDED
+    ) -> PrivacyProfile:
+        """Worst profile of any (epsilon, delta)-DP mechanism.
+
+        With probability delta the database is shown, else binary randomised response.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The level, in nats, and the delta of the mechanism.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            The neighbours for which the mechanism has this level.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.from_epsilon_delta(1.0, 1e-6).delta(1.0)
+        Bracket(1e-6, 1e-6)
+        """
+        level = check.real(epsilon, "epsilon", least=0.0)
+        shown = check.real(delta, "delta", least=0.0, most=1.0)
+        return cls({FiniteStep.response(2, level, shown): 1}, relation)
+
+    # Declared levels: each name makes a profile on the class, and asks for the level on a profile.
+    zcdp = Named(zcdp, Questions.zcdp_level)
+    renyi = Named(renyi, Questions.renyi_level)
+    gdp = Named(gdp, Questions.gdp_level)
+
+    # Noise.
 
     @classmethod
     def gaussian(
@@ -418,28 +558,6 @@ class Noise:
             return cls({FiniteStep.response(2, level).down_to(0.0): 1}, kind)
         return cls({Interval(level, False): 1}, kind)
 
-
-def _without_noise(q: float, relation: str) -> dict[Step, int]:
-    """Return what a sample of people leaks if they are in it: nothing, or all of them."""
-    if q == 0.0:
-        return {}
-    if relation == REPLACED:  # outside the sample both records leave the same output
-        return {FiniteStep.response(2, 0.0, q): 1}
-    return {show_all(): 1} if q == 1.0 else {SampledFinite(show_all(), q): 1}
-
-
-# Profiles of mechanisms that read a sample of the people.
-
-
-#: Most people that a sample is drawn from: their number is computed with as a double.
-_PEOPLE = 10**12
-
-_ONE = "only one release, or Gaussian noise, is sampled from; sample each release by itself"
-
-
-class Sampled(Noise):
-    """Profiles of mechanisms on a sample that is drawn at random, and not shown."""
-
     @classmethod
     def truncated_subsampled_gaussian(
         cls,
@@ -483,7 +601,7 @@ class Sampled(Noise):
         cut = float(binom.sf(most - 1, n - 1, q)) if n > 0 and most > 0 else 0.0
         if n == 0 or most == 0:
             return cls({}, as_relation(relation))
-        if cut < 1e-300 or not whole._parts or sigma == 0.0:
+        if cut < 1e-300 or not whole.parts or sigma == 0.0:
             return whole
         # With the others at zero, a person that takes part moves the sum by one.
         used = q * float(binom.cdf(most - 1, n - 1, q)) + float(binom.sf(most, n, q)) * most / n
@@ -503,6 +621,8 @@ class Sampled(Noise):
         else:
             part = Blend(spread, (cut, 1.0 - cut), 1e-10, attained)
         return cls({part: 1}, as_relation(relation))
+
+    # Samples.
 
     def poisson_subsampled(self, sampling_probability: float) -> Self:
         """Profile of one release of which each person takes part with a probability.
@@ -527,11 +647,11 @@ class Sampled(Noise):
         Bracket(0.1585650787, 0.1585650788)
         """
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
-        if q == 1.0 or not self._parts:
-            return type(self)(dict(self._parts), self.relation)
+        if q == 1.0 or not self.parts:
+            return type(self)(dict(self.parts), self.relation)
         if q == 0.0:
             return type(self)({}, self.relation)
-        release = one_release(self._parts)
+        release = one_release(self.parts)
         if release is None:
             raise InvalidInput(_ONE)
         if self.relation != REPLACED:
@@ -589,11 +709,11 @@ class Sampled(Noise):
             raise InvalidInput(
                 f"a subset must be smaller than the database, got {short(m)} of {short(n)} people"
             )
-        release = one_release(self._parts)
-        if m == 0 or not self._parts:
+        release = one_release(self.parts)
+        if m == 0 or not self.parts:
             return type(self)({}, kind)
         if m == n:
-            return type(self)(dict(self._parts), kind)
+            return type(self)(dict(self.parts), kind)
         part: Step | None = None
         if release is not None and kind == "add-or-remove":
             part = poisson_sample(release, m / n)
@@ -642,8 +762,8 @@ class Sampled(Noise):
             )
         if kind == "add-or-remove" and n == 1 and m:
             raise InvalidInput("nobody is left to draw from where one person of 1 is removed")
-        release = one_release(self._parts)
-        if m == 0 or not self._parts:
+        release = one_release(self.parts)
+        if m == 0 or not self.parts:
             return type(self)({}, kind)
         parts = None if release is None else with_replacement(release, m, n, kind)
         if parts is None:
@@ -658,181 +778,12 @@ class Sampled(Noise):
         m = check.integer(sample_size, "sample_size", 0, check.MAX_COUNT)
         n = check.integer(dataset_size, "dataset_size", 1, check.MAX_COUNT)
         kind = as_relation(relation)
-        if self._parts and self.relation != REPLACED:
+        if self.parts and self.relation != REPLACED:
             raise InvalidInput(
                 "a sample of fixed size has the same size for all neighbours; make the step with "
                 f"relation='replace-one', not {self.relation!r}"
             )
         return m, n, kind
-
-
-def _pairs(made: Noise) -> list[ContinuousStep]:
-    """Return the pairs of Gaussian noise."""
-    return [part for part in made._parts if isinstance(part, ContinuousStep)]
-
-
-# The whole (epsilon, delta) curve of a mechanism, and of many of them together.
-
-
-__all__ = ["PrivacyProfile"]
-
-#: Most releases of a kind.
-_COUNTED = 10**100
-
-
-class PrivacyProfile(Sampled, Questions):
-    """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
-
-    For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
-    their hockey-stick divergences: convex and piecewise linear in e^epsilon, hence that of one
-    pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
-    compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
-
-    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
-    :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
-
-    Attributes
-    ----------
-    relation : {"add-or-remove", "replace-one", "replace-special"}
-        Which databases are neighbours. Noise and declared levels: "add-or-remove" unless given.
-        Channels: "replace-one". Profiles of different relations do not compose; the guide on
-        relations explains what each covers.
-
-    Notes
-    -----
-    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
-    for any others with these curves, each of which may depend on what came before. The lower end
-    is attained: two neighbouring databases, in one order and the same in every release, are at
-    least as easy to tell apart from the outputs of the given channels. Channels on different
-    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
-    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
-
-    After one release both ends are the same but for rounding. They stay the same where one pair of
-    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
-    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
-    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
-    they are few. For channels of different kinds on one space they are found through the kernels
-    of their rows or through small matrices; failing that, it is the best for the releases of one
-    kind.
-
-    Rows of a matrix are divided by their exact sums. The bracket of one release also holds the
-    delta of the entries as they are, that of ``hockey_stick``: see docs/theory/rounding.md.
-
-    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
-    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
-    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
-    relative accuracy does not depend on how small delta is.
-
-    Examples
-    --------
-    >>> import fastpriv as fp
-    >>> lopsided = fp.accounting.PrivacyProfile.of([[0.9, 0.1], [0.4, 0.6]])
-    >>> lopsided.delta(0.5), lopsided.self_compose(2).delta(0.5)
-    (Bracket(0.4351278729, 0.435127873), Bracket(0.5462045966, 0.6045895111))
-    >>> profile = fp.accounting.PrivacyProfile.of(fp.HammingChannel(1_000_000, 4, 0.5))
-    >>> thousand = profile.self_compose(1000)
-    >>> thousand.epsilon(1e-14)
-    Bracket(157.6829167, 157.6829168)
-    >>> thousand.delta(124.0)
-    Bracket(1.136353683e-6, 1.136353684e-6)
-    """
-
-    # Each of these names makes a profile on the class, and asks one on an instance.
-    zcdp = Named(zcdp, Questions.zcdp_level)
-    renyi = Named(renyi, Questions.renyi_level)
-    gdp = Named(gdp, Questions.gdp_level)
-
-    def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
-        self._parts = {
-            part: count for part, count in parts.items() if count and not part.is_trivial
-        }
-        self.relation = as_relation(relation)
-        if max(self._parts.values(), default=0) > _COUNTED:
-            raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
-
-    @classmethod
-    def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
-        """Profile of one release by a mechanism.
-
-        Parameters
-        ----------
-        channel : channel or 2-D array
-            The mechanism. Closed form for E_d; the pairs of one row's laws for channels that act
-            row by row; O(N n (m-1) K log K) through the matrix otherwise.
-
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> profile = fp.accounting.PrivacyProfile.of([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
-        >>> profile.epsilon(0.2), profile.delta(0.0)
-        (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
-        """
-        return cls({FiniteStep.of(as_channel(channel), 0.0): 1}, REPLACED)
-
-    @classmethod
-    def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
-        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
-
-        Parameters
-        ----------
-        channel : channel or 2-D array
-            The mechanism. Where its draws are known up to a relative error only, laws of
-            neighbours are moved apart by it. Cost as for :meth:`of`.
-
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> laws = [[1.0, 1e-25], [1.0, 1e-22]]  # both chances are drawn as 2^-64
-        >>> fp.accounting.PrivacyProfile.realised(laws).epsilon(0.0).upper < 1e-13
-        True
-        """
-        given = as_channel(channel)
-        drawn, slack = realised(given)
-        atom, rows = FiniteStep.of(drawn, slack), row_kernels(given)
-        if atom.is_response and rows is not None:
-            m = atom.key[1]  # of the rows that are the worst
-            levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]
-            atom = atom.down_to(lowered(min(levels, default=0.0), 4.0))
-        return cls({atom: 1}, REPLACED)
-
-    @classmethod
-    def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
-        """Profile of m-ary randomised response at level epsilon, the same as E_d of any length.
-
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
-        Bracket(23.46746703, 23.46746704)
-        """
-        size = check.integer(m, "m", 1)
-        level = check.real(epsilon, "epsilon", least=0.0)
-        return cls({FiniteStep.response(size, level): 1}, REPLACED)
-
-    @classmethod
-    def from_epsilon_delta(
-        cls, epsilon: float, delta: float = 0.0, *, relation: str = ADDED
-    ) -> PrivacyProfile:
-        """Worst profile of any (epsilon, delta)-DP mechanism.
-
-        With probability delta the database is shown, else binary randomised response.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The level, in nats, and the delta of the mechanism.
-        relation : {"add-or-remove", "replace-one", "replace-special"}
-            The neighbours for which the mechanism has this level.
-
-        Examples
-        --------
-        >>> import fastpriv as fp
-        >>> fp.accounting.PrivacyProfile.from_epsilon_delta(1.0, 1e-6).delta(1.0)
-        Bracket(1e-6, 1e-6)
-        """
-        level = check.real(epsilon, "epsilon", least=0.0)
-        shown = check.real(delta, "delta", least=0.0, most=1.0)
-        return cls({FiniteStep.response(2, level, shown): 1}, relation)
 
     # Composition.
 
@@ -853,16 +804,16 @@ class PrivacyProfile(Sampled, Questions):
         for each_profile in (self, *others):
             if not isinstance(each_profile, PrivacyProfile):
                 raise InvalidInput(f"only profiles compose, got {described(each_profile)}")
-            if each_profile._parts:
+            if each_profile.parts:
                 relation = one_relation(relation, each_profile.relation)
-            for part, count in each_profile._parts.items():
+            for part, count in each_profile.parts.items():
                 parts[part] = parts.get(part, 0) + count
         return PrivacyProfile(parts, relation or self.relation)
 
     def self_compose(self, count: int) -> PrivacyProfile:
         """Profile of ``count`` independent runs of these releases, 0 for none."""
         times = check.integer(count, "count", 0)
-        return PrivacyProfile({part: k * times for part, k in self._parts.items()}, self.relation)
+        return PrivacyProfile({part: k * times for part, k in self.parts.items()}, self.relation)
 
     def with_relation(self, relation: str) -> PrivacyProfile:
         """Return the same curve, stated for another relation of neighbours. It is not converted.
@@ -882,7 +833,7 @@ class PrivacyProfile(Sampled, Questions):
         >>> count.epsilon(0.0), count.relation
         (Bracket(0.5, 0.5), 'replace-one')
         """
-        return PrivacyProfile(self._parts, check.word(relation, "relation", RELATIONS))
+        return PrivacyProfile(self.parts, check.word(relation, "relation", RELATIONS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the releases are, for JSON: numbers, and the definitions of channels.
@@ -898,7 +849,7 @@ class PrivacyProfile(Sampled, Questions):
         """
         from fastpriv.accounting.profile.text import plain
 
-        releases = [[plain(part), count] for part, count in self._parts.items()]
+        releases = [[plain(part), count] for part, count in self.parts.items()]
         return {"relation": self.relation, "releases": releases}
 
     @classmethod
@@ -976,7 +927,8 @@ class PrivacyProfile(Sampled, Questions):
         Bracket(0.3378196823, 0.3378196824)
         """
         kind = check.flag(adaptive, "adaptive")
-        return each(epsilon, "epsilon", math.inf, self._delta if kind else self._fixed_delta)
+        cases = self.cases if kind else self.fixed_cases
+        return _each(epsilon, "epsilon", math.inf, cases.delta)
 
     @overload
     def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
@@ -1008,76 +960,54 @@ class PrivacyProfile(Sampled, Questions):
         Bracket(9.999999999, 10.00000001)
         """
         kind = check.flag(adaptive, "adaptive")
-        return each(delta, "delta", 1.0, self._epsilon if kind else self._fixed_epsilon)
+        cases = self.cases if kind else self.fixed_cases
+        return _each(delta, "delta", 1.0, cases.epsilon)
 
     def __eq__(self, other: object) -> bool:
         """Whether the releases are the same, float for float, for the same relation."""
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        return self.relation == other.relation and self._parts == other._parts
+        return self.relation == other.relation and self.parts == other.parts
 
     def __hash__(self) -> int:
-        return hash((self.relation, frozenset(self._parts.items())))
+        return hash((self.relation, frozenset(self.parts.items())))
 
     def __repr__(self) -> str:
-        kinds = len(self._parts)
-        releases = f"{sum(self._parts.values()):,} releases of {kinds} kinds"
+        kinds = len(self.parts)
+        releases = f"{sum(self.parts.values()):,} releases of {kinds} kinds"
         return f"PrivacyProfile({releases}, relation={self.relation!r})"
 
-    # How.
+    # Bounds.
 
     @cached_property
-    def _engine(self) -> FiniteCases | Composed:
-        """Who knows both ends of the curve."""
-        if self._is_finite:
-            return FiniteCases(self._atoms)
-        return Composed(self._parts)
+    def fixed_cases(self) -> Cases:
+        """The same for fixed mechanisms, where the pairs of neighbours of channels are known."""
+        atoms = [part for part in self.parts if isinstance(part, FiniteStep) and not part.free]
+        known = bool(atoms) and all(atom.source is not None for atom in atoms)
+        return FixedCases(self.parts) if known else self.cases
 
-    @property
-    def _is_finite(self) -> bool:
-        return all(isinstance(part, FiniteStep) for part in self._parts)
 
-    @property
-    def _atoms(self) -> dict[FiniteStep, int]:
-        return {part: count for part, count in self._parts.items() if isinstance(part, FiniteStep)}
+def _each(
+    given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
+) -> Bracket | Brackets:
+    """Ask for one number, or for each of many."""
+    numbers = check.array(given, name)
+    if numbers.ndim == 0:
+        return ask(check.real(given, name, least=0.0, most=most))
+    values = check.floats(numbers, name, 1)
+    ends = [ask(check.real(value, name, least=0.0, most=most)) for value in values.tolist()]
+    return Brackets(np.array([b.lower for b in ends]), np.array([b.upper for b in ends]))
 
-    def _delta(self, epsilon: float) -> Bracket:
-        return self._engine.delta(epsilon)
 
-    def _epsilon(self, delta: float) -> Bracket:
-        return self._engine.epsilon(delta)
+def _without_noise(q: float, relation: str) -> dict[Step, int]:
+    """Return what a sample of people leaks if they are in it: nothing, or all of them."""
+    if q == 0.0:
+        return {}
+    if relation == REPLACED:  # outside the sample both records leave the same output
+        return {FiniteStep.response(2, 0.0, q): 1}
+    return {show_all(): 1} if q == 1.0 else {SampledFinite(show_all(), q): 1}
 
-    def _guaranteed(self, delta: float) -> float:
-        """Upper end of epsilon alone."""
-        return self._engine.guaranteed(delta)
 
-    def _log_moment(self, s: float) -> tuple[float, float]:
-        return Composed(self._parts).log_moment(s)
-
-    @property
-    def _bends(self) -> list[float]:
-        """Levels at which curves bend, where they are known."""
-        return self._engine.bends() if isinstance(self._engine, FiniteCases) else []
-
-    @cached_property
-    def _distinguishers(self) -> Distinguishers:
-        pairs, every = self._engine.both_orders()
-        return Distinguishers(self._delta, pairs, every)
-
-    @cached_property
-    def _fixed(self) -> Largest | LargestWithNoise | None:
-        """The pairs of neighbours of channels; None where there are none, or they are not known."""
-        known = [atom.source is not None for atom in self._atoms if not atom.free]
-        if not (known and all(known)):
-            return None
-        if self._is_finite:
-            return Largest(every_pair(self._atoms))
-        return LargestWithNoise(self._parts)
-
-    def _fixed_delta(self, epsilon: float) -> Bracket:
-        fixed = self._fixed
-        return self._delta(epsilon) if fixed is None else certified(*fixed.delta(epsilon))
-
-    def _fixed_epsilon(self, delta: float) -> Bracket:
-        fixed = self._fixed
-        return self._epsilon(delta) if fixed is None else certified(*fixed.epsilon(delta))
+def _pairs(made: PrivacyProfile) -> list[ContinuousStep]:
+    """Return the steps of Gaussian noise."""
+    return [part for part in made.parts if isinstance(part, ContinuousStep)]

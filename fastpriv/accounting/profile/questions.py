@@ -7,23 +7,18 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
-from fastpriv.accounting.profile.composition import RenyiStep
+from fastpriv._core.search import bisect, golden
+from fastpriv.accounting.profile.cases import Cases, Delta, Step
+from fastpriv.accounting.profile.composition import Bounds, RenyiStep
 from fastpriv.accounting.profile.losses import ContinuousStep
-from fastpriv.accounting.profile.relations import ADDED
 from fastpriv.accounting.profile.steps.finite import FiniteStep
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
 from fastpriv.accounting.profile.steps.sampling import Symmetrised
 from fastpriv.results import Bracket
-
-if TYPE_CHECKING:
-    from fastpriv.accounting.profile.cases import Step
-
-    pass
-
 
 # A whole curve in one number: the least rho of zCDP and the least mu of Gaussian privacy.
 #
@@ -35,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Least exponent, ratio of the first exponents, halvings, and relative width that is aimed at.
 _LEAST, _RATIO, _HALVINGS, _WIDTH = 1e-6, 4.0, 240, 1e-9
-
-Bounds = tuple[float, float]
 
 
 def normal_square(
@@ -192,9 +185,8 @@ def gaussian_mu(t: float, delta: float, up: bool) -> float:
         low, high = high, 2.0 * high
         if high > 1e8:
             return math.inf if up else low
-    while high - low > 1e-12 * high and high > 1e-150:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    short = lambda mu: not enough(mu)  # noqa: E731
+    low, high = bisect(short, low, high, relative=1e-12, absolute=1e-150)
     return high if up else low
 
 
@@ -225,10 +217,6 @@ _FAR = 40.0
 _STEPS = 20
 #: Most pairs of which the errors are computed.
 _PAIRS = 8
-_GOLD = 0.5 * (3.0 - math.sqrt(5.0))
-
-#: Delta at a level.
-Delta = Callable[[float], Bracket]
 
 
 @dataclass(frozen=True)
@@ -319,18 +307,12 @@ def _largest(
     By golden section; secants bound what is between the points.
     """
     seen = {t: value(t) for t in (0.0, top)}
-    a, b = 0.0, top
-    x, y = a + _GOLD * (b - a), b - _GOLD * (b - a)
-    seen[x], seen[y] = value(x), value(y)
-    for _ in range(_LEVELS):
-        if seen[x][0] >= seen[y][0]:
-            b, y = y, x
-            x = a + _GOLD * (b - a)
-            seen[x] = value(x)
-        else:
-            a, x = x, y
-            y = b - _GOLD * (b - a)
-            seen[y] = value(y)
+
+    def negative(t: float) -> float:
+        seen[t] = value(t)
+        return -seen[t][0]
+
+    golden(negative, 0.0, top, _LEVELS)
     ordered = sorted(seen)
     best = max(range(len(ordered)), key=lambda i: seen[ordered[i]][0])
     points = [(scale(t), *seen[t]) for t in ordered]
@@ -368,29 +350,19 @@ _RARE = 1e-300
 class Questions:
     """Curves that follow from delta(epsilon)."""
 
-    _parts: dict[Step, int]
-    relation: str
+    #: Kinds of steps, and how many of each.
+    parts: dict[Step, int]
 
-    def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
-        raise NotImplementedError
+    @cached_property
+    def cases(self) -> Cases:
+        """The compositions that bound the curve, for other modules."""
+        return Cases(self.parts)
 
-    @property
-    def _is_normal(self) -> bool:
-        """Whether all releases are of normal noise on everybody."""
-        return all(isinstance(part, GaussianNoise) for part in self._parts)
-
-    def _epsilon(self, delta: float) -> Bracket:
-        raise NotImplementedError
-
-    def _delta(self, epsilon: float) -> Bracket:
-        raise NotImplementedError
-
-    def _log_moment(self, s: float) -> tuple[float, float]:
-        raise NotImplementedError
-
-    @property
-    def _distinguishers(self) -> Distinguishers:
-        raise NotImplementedError
+    @cached_property
+    def distinguishers(self) -> Distinguishers:
+        """What is known of tests between neighbours, for other modules."""
+        pairs, every = self.cases.both_orders()
+        return Distinguishers(self.cases.delta, pairs, every)
 
     def tradeoff(self, alpha: float) -> Bracket:
         """Least type II error of a test with type I error alpha, between neighbours (f-DP).
@@ -415,11 +387,11 @@ class Questions:
         """
         a = check.real(alpha, "alpha", least=0.0, most=1.0)
         if a == 0.0:
-            missed = self._delta(sys.float_info.max)  # what gives a database away
+            missed = self.cases.delta(sys.float_info.max)  # what gives a database away
             return Bracket(sum_down([1.0, -missed.upper]), sum_up([1.0, -missed.lower]))
         if a < _RARE:  # e^t a would overflow; the curve falls
             return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
-        return self._distinguishers.least_error(a)
+        return self.distinguishers.least_error(a)
 
     def tpr(self, fpr: float) -> Bracket:
         """Largest true-positive rate of a test at a false-positive rate: 1 - T(fpr).
@@ -453,7 +425,7 @@ class Questions:
             return Bracket(0.0, 0.0)
         t = abs(math.log(p) - math.log1p(-p))
         slack = 4.0 * ULP * (1.0 + t)
-        high, low = self._delta(max(t - slack, 0.0)).upper, self._delta(t + slack).lower
+        high, low = self.cases.delta(max(t - slack, 0.0)).upper, self.cases.delta(t + slack).lower
         return Bracket(lowered(less * (1.0 - high), 4.0), raised(less * (1.0 - low), 4.0))
 
     def renyi_level(self, order: float) -> Bracket:
@@ -470,7 +442,7 @@ class Questions:
         (1.875, 1.875)
         """
         alpha = check.real(order, "order", least=1.0 + 1e-9)
-        low, high = self._log_moment(alpha - 1.0)
+        low, high = self.cases.log_moment(alpha - 1.0)
         s = alpha - 1.0
         return Bracket(max(lowered(low / s, 8.0), 0.0), max(raised(high / s, 8.0), 0.0))
 
@@ -488,18 +460,18 @@ class Questions:
         >>> round(found.lower, 9), round(found.upper, 9)  # 3 / (2 * 2^2)
         (0.375, 0.375)
         """
-        others, declared = declared_rate(self._parts)
+        others, declared = declared_rate(self.parts)
         parts, least, most = normal_square(others, zcdp=True)
         most = most + 2.0 * declared
         if not parts:
             return Bracket(0.5 * least, raised(0.5 * most, 4.0))
-        rest = type(self)(parts, self.relation)
-        top = rest._epsilon(0.0)
+        rest = Cases(parts)
+        top = rest.epsilon(0.0)
         if top.lower == math.inf:
             return Bracket(math.inf, math.inf)
         if top.upper == math.inf:
             return Bracket(0.5 * least, math.inf)
-        low, high = largest_rate(rest._log_moment, top.upper)
+        low, high = largest_rate(rest.log_moment, top.upper)
         # The rate of normal noise is the same at all orders; that of samples is a limit.
         constant = math.fsum(
             k * p.square for p, k in others.items() if isinstance(p, GaussianNoise)
@@ -523,20 +495,20 @@ class Questions:
         >>> round(found.lower, 9), round(found.upper, 9)
         (1.0, 1.0)
         """
-        parts, least, most = normal_square(self._parts)
+        parts, least, most = normal_square(self.parts)
         # ln delta(t) is at least -(t + C)^2 / (2 least) - C for some C, below which no curve of a
         # smaller mu stays for large t.
         low = lowered(math.sqrt(least), 4.0)
         if not parts:
             return Bracket(low, raised(math.sqrt(most), 4.0))
-        low = max(low, gaussian_mu(0.0, self._delta(0.0).lower, up=False))
-        rest = type(self)(parts, self.relation)
-        top = rest._epsilon(0.0)
+        low = max(low, gaussian_mu(0.0, self.cases.delta(0.0).lower, up=False))
+        rest = Cases(parts)
+        top = rest.epsilon(0.0)
         if top.upper == math.inf:
             return Bracket(math.inf if top.lower == math.inf else low, math.inf)
 
         def bounds(t: float) -> tuple[float, float]:
-            result = rest._delta(t)
+            result = rest.delta(t)
             return result.lower, result.upper
 
         mu = largest_mu(bounds, top.upper)

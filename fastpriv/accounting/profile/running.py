@@ -16,10 +16,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import crossing
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.accounting.profile.composition import discrete_tilt_for
-from fastpriv.accounting.profile.crossing import last
-from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Longs,
+    Releases,
+    discrete_cumulant,
+)
 from fastpriv.accounting.profile.engines.grid import grid_steps, spacing
 from fastpriv.accounting.profile.engines.lattice import (
     OUTSIDE,
@@ -195,4 +201,8 @@ def _infinite(certain: float) -> float:
 
 def _crossed(bound: Listed, hidden: float, delta: float, guess: float, top: float) -> float:
     """Return the level at which a bound on the finite part and the infinite one falls to delta."""
-    return last(lambda t: raised(hidden + bound.value(t), 2.0) > delta, guess, top)[1]
+
+    def above(t: float) -> bool:
+        return raised(hidden + bound.value(t), 2.0) > delta
+
+    return crossing(above, guess, top, 1e-9 * top)[1]

@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple, Protocol, TypeVar
 
 from fastpriv._core.rounding import ULP, directed, lowered, raised
+from fastpriv._core.search import crossing
 from fastpriv.accounting.profile.composition import (
     Bounds,
     Composition,
@@ -22,14 +23,13 @@ from fastpriv.accounting.profile.composition import (
     tilt_at,
     tilt_for,
 )
-from fastpriv.accounting.profile.crossing import halved, last
 from fastpriv.accounting.profile.discrete import Releases, discrete_cumulant
 from fastpriv.accounting.profile.engines.closed_form import CLOSED_FORM, curve_of_one
 from fastpriv.accounting.profile.engines.contour import CONTOUR, DENSE_CONTOUR, SMOOTHED_CONTOUR
 from fastpriv.accounting.profile.engines.grid import GRID
 from fastpriv.accounting.profile.engines.large_loss import LARGE_LOSS, likely_level
 from fastpriv.accounting.profile.engines.lattice import LATTICE
-from fastpriv.accounting.profile.losses import Directed, NoBound, in_range
+from fastpriv.accounting.profile.losses import NoBound, in_range
 from fastpriv.errors import TooLarge
 
 _Answer = TypeVar("_Answer")
@@ -94,6 +94,8 @@ ENGINES = (
 
 #: Deltas from which on the saddle point is not looked for by delta itself.
 _LARGE = 0.05
+#: First step away from the level that is expected, relative to it: bounds are about as good.
+_FIRST_STEP = 1e-10
 #: Prepared bounds that are kept for the next question.
 _KEPT = 8
 #: Standard deviations from the saddle point within which prepared bounds are good.
@@ -220,7 +222,7 @@ class ContinuousCurve(_Composed):
     def epsilon(self, delta: float) -> Bounds:
         """Lower and upper bounds on the smallest t >= 0 with delta(t) <= delta."""
         low, high = self.infinite
-        if delta >= 1.0 or self.top[1] == 0.0 and high <= delta:
+        if delta >= 1.0 or (self.top[1] == 0.0 and high <= delta):
             return 0.0, 0.0
         if low > delta:
             return math.inf, math.inf
@@ -241,7 +243,8 @@ class ContinuousCurve(_Composed):
         if upper == math.inf:  # no engine serves: Chernoff's bound does
             with suppress(NoBound), in_range():
                 start = max(cumulant(self.parts.terms, 1.0)[1], 1.0)
-                upper = _last(lambda t: self.at_most(t) > delta, start)[1]
+                holds = lambda t: self.at_most(t) > delta  # noqa: E731
+                upper = crossing(holds, start, math.inf, _FIRST_STEP * start)[1]
         return min(result[0], upper), upper
 
     def _sum_of_curves(self) -> float:
@@ -288,16 +291,18 @@ class ContinuousCurve(_Composed):
             _, slope, curve = cumulant(parts.terms, c)
             t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
             for engine, wider, enough, near, times in ENGINES:
-                if enough or not engine.applies(parts):
-                    continue
                 for _ in range(times):
-                    if high < math.inf and high - low <= wider * high:
+                    if enough or (high < math.inf and high - low <= wider * high):
+                        break
+                    if not engine.applies(parts):
                         break
                     if not near:
                         narrow(engine, c, t)
                         continue
                     # Where the tilted distribution has two humps, t is not between them.
-                    there = 0.5 * (low + high) if high < math.inf else likely_level(parts, rest) or t
+                    there = (
+                        0.5 * (low + high) if high < math.inf else likely_level(parts, rest) or t
+                    )
                     if there > 0.0:
                         narrow(engine, tilt_at(parts.terms, there), there)
             middle = low if high == math.inf else 0.5 * (low + high)
@@ -348,6 +353,9 @@ class DiscreteCurve(_Composed):
             if both[1] <= both[0] * (1.0 + _GOOD_LEVEL):
                 return known
         result, other, stuck = self._cross(s, delta), 0.0 if self._up else top, False
+        if result is None:
+            self._check_known(known not in (0.0, math.inf))
+            return min(known, top) if self._up else known
         for _ in range(_AGAIN):
             _, middle, variance = discrete_cumulant(releases, s)
             if s > 0.0 and abs(result - shift - middle) <= _RETILT * math.sqrt(variance):
@@ -356,6 +364,8 @@ class DiscreteCurve(_Composed):
             here = result if inside else 0.5 * (result + other)
             s = self.parts.tilt_at(here)
             again = self._cross(s, delta)
+            if again is None:
+                break
             again = min(result, again) if self._up else max(result, again)
             still = abs(again - result) <= _STILL * result
             if still and not inside:
@@ -363,21 +373,21 @@ class DiscreteCurve(_Composed):
             result, stuck = again, still
         return min(result, known) if self._up else max(result, known)
 
-    def _cross(self, s: float, delta: float) -> float:
-        """Where the bound that belongs to one tilt crosses delta."""
+    def _cross(self, s: float, delta: float) -> float | None:
+        """Where the bound that belongs to one tilt crosses delta; None where there is none."""
         side = 1 if self._up else 0
         top = self.top[side]
         guess = min(max(discrete_cumulant(self.parts.finite, s)[1] + self.parts.shift, 0.0), top)
         made = self._prepared(LATTICE, s, guess) or self._prepared(GRID, s, guess)
         if made is None:
-            self._check_known(False)
-            return top if self._up else 0.0
+            return None
         infinite = self.infinite[side]
 
         def above(t: float) -> bool:
             return directed(infinite + made.bounds(t)[side], 2.0, self._up) > delta
 
-        return last(above, guess, top)[side]
+        lower, upper = crossing(above, guess, top, _FIRST_STEP * top)
+        return upper if self._up else lower
 
 
 def _search(made: Prepared, infinite: Bounds, delta: float, start: float) -> Bounds:
@@ -389,25 +399,6 @@ def _search(made: Prepared, infinite: Bounds, delta: float, start: float) -> Bou
     def above(t: float) -> bool:
         return raised(infinite[1] + made.bounds(t)[1], 4.0) > delta
 
-    return _last(below, start)[0], _last(above, start)[1]
-
-
-def _last(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
-    """Neighbouring numbers, nearly, between which a property of t >= 0 is lost.
-
-    Prepared bounds are good near their own t only, so the search starts there.
-    """
-    low, high = -1.0, math.inf
-    at, step = start, 1e-10 * start
-    while low < 0.0 or high == math.inf:
-        if holds(at):
-            low = at
-            at, step = at + step, 16.0 * step
-            if at > _FAR:
-                return low, math.inf
-        else:
-            high = at
-            if at == 0.0:
-                return 0.0, 0.0
-            at, step = max(at - step, 0.0), 16.0 * step
-    return halved(holds, low, high)
+    step = _FIRST_STEP * start
+    lower, _ = crossing(below, start, math.inf, step)
+    return lower, crossing(above, start, math.inf, step)[1]

@@ -12,7 +12,7 @@ from fastpriv.accounting.profile.losses import RecentRules
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
 from fastpriv.accounting.profile.steps.laplace import Interval
 from fastpriv.accounting.profile.steps.sampling import Blend
-from fastpriv.accounting.profile.strategy import Curve
+from fastpriv.accounting.profile.strategy import DiscreteCurve
 
 MIXTURES = [
     GaussianMixture(1.0, ((1.0, 0.01),)),
@@ -66,9 +66,13 @@ def test_ratios_of_moments_stay_below_their_ceiling(pair, c):
 @pytest.mark.parametrize("count", [1, 1000, 10**10])
 def test_what_skips_a_pair_is_an_upper_bound(count):
     epsilon = 1e-6 if count > 10**9 else 0.3
-    curve = Curve([(DiscreteLosses.response(2, epsilon, 0.0), count)], True)
-    for t in (0.1 * curve.top, 0.5 * epsilon * math.sqrt(count), 3.0 * epsilon * math.sqrt(count)):
-        assert curve.delta(t) <= curve.at_most(t) <= 1.0
+    curve = DiscreteCurve([(DiscreteLosses.response(2, epsilon, 0.0), count)], True)
+    for t in (
+        0.1 * curve.top[1],
+        0.5 * epsilon * math.sqrt(count),
+        3.0 * epsilon * math.sqrt(count),
+    ):
+        assert curve.delta(t)[1] <= curve.at_most(t) <= 1.0
 
 
 TINY = [0.0, 5e-324, 1e-310, 1e-200]

@@ -11,7 +11,6 @@ import numpy as np
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import (
-    Bounds,
     Composition,
     Losses,
     Prepared,

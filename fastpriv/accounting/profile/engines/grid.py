@@ -30,6 +30,7 @@ from fastpriv.accounting.profile.engines.lattice import (
     table,
     tilted_law,
 )
+from fastpriv.accounting.profile.losses import TooMuchWork
 
 # Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
 #
@@ -48,6 +49,8 @@ _FEWEST, _MOST = 1 << 15, 1 << 20
 _SPAN = 21.0
 #: Points on either side of t that a test may start from.
 _NEAR = 1 << 10
+#: Most points from the first of the smaller distribution to the last of the larger one.
+_LONGEST_TAILS = 1 << 25
 #: Spacings that are compared.
 _TRIED = 1 << 10
 
@@ -185,6 +188,8 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
 
 def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floats:
     """Sums of masses e^(-sh d) over points d or more steps up, for starts in start .. top - 1."""
+    if top - law.start > _LONGEST_TAILS:
+        raise TooMuchWork
     padded = np.zeros(top - law.start)
     padded[: len(masses)] = masses
     both, above = np.empty(len(padded)), np.empty(len(padded))

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import (
     Composition,
@@ -194,10 +195,7 @@ def likely_level(parts: Composition, rest: float) -> float:
     low, high = 0.0, 1.0
     while likely(high) and high < 1e3:
         low, high = high, 2.0 * high
-    while high - low > 0.01 * high and high > 1e-6:
-        t = 0.5 * (low + high)
-        low, high = (t, high) if likely(t) else (low, t)
-    return low
+    return bisect(likely, low, high, relative=0.01, absolute=1e-8)[0]
 
 
 def _saddle(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:

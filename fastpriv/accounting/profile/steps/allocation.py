@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect, lost_near_zero
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.crossing import lost
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs
 from fastpriv.accounting.profile.steps.finite import CurveStep, hull
 
@@ -112,10 +112,9 @@ def _highest(sigma: float, t: int) -> float:
     low, high = 1e-3, math.pi * _MOST / (_SPAN * t)
     if _tail(sigma, t, high) > 6.0 - _SMALL:
         return high
-    while high > 1.25 * low:
-        v = math.sqrt(low * high)
-        low, high = (v, high) if _tail(sigma, t, v) > 6.0 - _SMALL else (low, v)
-    return high
+    return bisect(
+        lambda v: _tail(sigma, t, v) > 6.0 - _SMALL, low, high, relative=0.2, geometric=True
+    )[1]
 
 
 @lru_cache(maxsize=32)
@@ -265,10 +264,10 @@ class Allocated(CurveStep):
         top = 1.0
         while top < _FAR and self.delta(top)[1] > delta:
             top *= 2.0
-        low, _ = lost(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
+        low, _ = lost_near_zero(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
         if top >= _FAR:
             return low, math.inf
-        return low, lost(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
+        return low, lost_near_zero(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
 
     def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
         """Measure of one order, from above or below."""

@@ -10,14 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.losses import (
     Cells,
     Complexes,
     ContinuousStep,
     Nodes,
-    RecentRules,
     OutOfRange,
+    RecentRules,
     TooMuchWork,
     log_sum_above,
 )
@@ -165,12 +166,11 @@ class GaussianMixture(ContinuousStep):
         """
         low, high = self._reach(c)
         if c < 0.0 and not self.down:
-            near, far = 0.0, low - steep
-            while near - far > 0.1:
-                y = 0.5 * (near + far)
-                steeper = -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
-                near, far = (near, y) if steeper else (y, far)
-            return far, high + steep
+
+            def steeper(y: float) -> bool:
+                return -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+
+            return bisect(steeper, low - steep, 0.0, absolute=0.1)[0], high + steep
         return low - steep, high + steep
 
     def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.losses import (
     Cells,
     ContinuousStep,
-    Directed,
     Nodes,
     TooMuchWork,
     _variation,

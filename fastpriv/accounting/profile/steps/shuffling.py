@@ -13,8 +13,8 @@ import numpy as np
 
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import bisect, lost_near_zero
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.accounting.profile.crossing import lost
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, pair_measure
 from fastpriv.accounting.profile.losses import Complexes
 from fastpriv.accounting.profile.steps.finite import (
@@ -294,10 +294,8 @@ def _saddle(v: Variable, n: int) -> float:
     """Return the c at which n ln M(c) - 2 ln c is least, to a few digits."""
     top = float(v.values.max())
     low, high = 1e-3 / (n * float(np.abs(v.values).max())), _EXPONENT / top
-    while high > 1.001 * low:
-        c = math.sqrt(low * high)
-        low, high = (low, c) if n * v.slope(c)[0] > 2.0 / c else (c, high)
-    return low
+    falls = lambda c: n * v.slope(c)[0] <= 2.0 / c  # noqa: E731
+    return bisect(falls, low, high, relative=1e-3, geometric=True)[0]
 
 
 def is_short(kinds: int, n: int) -> bool:
@@ -631,10 +629,10 @@ class Shuffled(CurveStep):
 
         if self.always > delta:
             return math.inf, math.inf
-        low, _ = lost(lambda t: self.lower(t, decided) > delta, start, _LEVEL)
+        low, _ = lost_near_zero(lambda t: self.lower(t, decided) > delta, start, _LEVEL)
         if start < self.top and self.upper(start, decided) > delta:
             return low, math.inf
-        _, high = lost(lambda t: self.upper(t, decided) > delta, start, _LEVEL)
+        _, high = lost_near_zero(lambda t: self.upper(t, decided) > delta, start, _LEVEL)
         return low, min(high, self.top_bounds[1])
 
     def upper(self, t: float, enough: Enough) -> float:
