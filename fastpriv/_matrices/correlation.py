@@ -20,7 +20,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import Excess, centred
+from fastpriv._matrices.tilted import Excess, centred
 from fastpriv.results import Bracket
 
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.

@@ -19,7 +19,8 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, ULP, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
-from fastpriv._matrices.excess import (
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import (
     SMALL,
     Excess,
     excess_information,
@@ -27,7 +28,6 @@ from fastpriv._matrices.excess import (
     perturbed,
     relative_excess,
 )
-from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.errors import InvalidInput, described

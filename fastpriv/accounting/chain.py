@@ -15,7 +15,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.arguments import as_pair, output_rows
+from fastpriv.measures.inputs import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.columns import column
 

@@ -16,7 +16,7 @@ from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 

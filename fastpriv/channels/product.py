@@ -14,8 +14,8 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import distances
-from fastpriv._matrices.levels import inwards, raised_beside
+from fastpriv._matrices.ratios import inwards, raised_beside
+from fastpriv._matrices.tilted import distances
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.rows import (

@@ -12,7 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards, matrix_level
+from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.channels.base import AbstractChannel

@@ -24,7 +24,9 @@ from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised, round_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide
-from fastpriv._matrices.excess import (
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.ratios import inwards
+from fastpriv._matrices.tilted import (
     FORMED,
     SMALL,
     Excess,
@@ -34,8 +36,6 @@ from fastpriv._matrices.excess import (
     relative_excess,
     wide_home,
 )
-from fastpriv._matrices.leakage import TINY
-from fastpriv._matrices.levels import inwards
 from fastpriv._sampling.sequential import States, chain_draws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes

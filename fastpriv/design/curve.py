@@ -22,7 +22,7 @@ from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
+from fastpriv._drawing.results import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_form import h, h_inverse

@@ -19,7 +19,7 @@ from fastpriv.design.curve import privacy_level
 from fastpriv.design.task import Task, made_task, told
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.realised import INFORMATION_ERROR
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.priors.base import as_prior

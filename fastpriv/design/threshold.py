@@ -9,7 +9,7 @@ import numpy as np
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.excess import distances
+from fastpriv._matrices.tilted import distances
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, PosteriorChannel, ProductChannel
 from fastpriv.design.common import constant_mechanism, rounding_margin

@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import (
+from fastpriv._matrices.ratios import (
     Pairs,
     all_pairs,
     apart,
@@ -38,9 +38,8 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.inputs import as_channel, is_stack, stacked
 from fastpriv.priors.columns import log_marginal
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]

@@ -13,9 +13,8 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
-from fastpriv._matrices.excess import perturbed
-from fastpriv._matrices.rewarded import rewarded_law
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
+from fastpriv._matrices.tilted import perturbed
 from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
@@ -24,7 +23,7 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space

@@ -18,7 +18,7 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
-from fastpriv._matrices.excess import perturbed
+from fastpriv._matrices.tilted import perturbed
 from fastpriv._structure.johnson import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
@@ -27,17 +27,17 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures import supports
+from fastpriv.measures.inputs import as_mechanism, is_stack, stacked
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import as_mechanism
-from fastpriv.measures.stacks import is_stack, stacked
 from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]
 
-#: Base-2 logarithm of the most entries, and of the most terms over all pairs (in both orders), of
-#: a product channel whose pairs are listed.
-_LISTED, _TERMS = 22, 29
+#: Base-2 logarithm of the most entries of a product channel whose pairs are listed (32 MB).
+_LISTED = 22
+#: Base-2 logarithm of the most terms over all pairs, in both orders: about half a second.
+_TERMS = 29
 #: Most entries of the matrix of a tilted channel that is formed.
 _SMALL = 1 << 22
 #: Most rows of E_d whose distances are summed.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED
+from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -26,8 +26,7 @@ from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.stacks import as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
 from fastpriv.priors.exchangeable import as_exchangeable
 

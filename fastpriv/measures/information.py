@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels as compiled
 from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import told_information
+from fastpriv._matrices.tilted import FORMED, excess_information
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -29,9 +29,8 @@ from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import apply_rows
 from fastpriv.priors.exchangeable import as_exchangeable, substitute, without_one

@@ -15,7 +15,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Distribution, Product
 from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket

@@ -16,8 +16,8 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
 from fastpriv.channels.queries import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.individual.search import as_query
+from fastpriv.measures.individual.adversary import as_query
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 

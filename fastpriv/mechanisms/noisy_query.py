@@ -15,7 +15,7 @@ from fastpriv.channels import QueryChannel
 from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.mechanisms import noise_tables
 from fastpriv.mechanisms.answers import BLUR, Query, as_doubles, furthest_pair, told_apart
 from fastpriv.mechanisms.noise_kinds import (

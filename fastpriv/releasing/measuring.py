@@ -16,13 +16,11 @@ from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.maxima import maxima_level
+from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import realised
+from fastpriv.measures.realised import INFORMATION_ERROR, raised, raised_information, realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import named

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv._matrices.levels import inwards, matrix_level
+from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv.accounting import PrivacyProfile
 
 LEVELS = [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 1.0, 5.0, 50.0, 700.0]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import fastpriv.channels.tilted as tilted
 import fastpriv.measures.contraction as contractions
-import fastpriv.measures.entropy_gain as gains
+import fastpriv.measures.leakage as gains
 from fastpriv._matrices.correlation import matrix_correlation
 from fastpriv.measures.correlation import correlation
 from fastpriv.priors import exchangeable

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpriv._core.rounding import NORMAL, ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import Pairs, all_pairs, apart_by
+from fastpriv._matrices.ratios import Pairs, all_pairs, apart_by
 from fastpriv._structure.rows import RowKernels
 from fastpriv.accounting.profile.discrete import (
     DiscreteLosses,

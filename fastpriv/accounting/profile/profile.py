@@ -47,7 +47,7 @@ from fastpriv.accounting.profile.steps.sampling import (
 from fastpriv.channels import AbstractChannel
 from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described, short, unread
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards
+from fastpriv._matrices.ratios import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.rows import inner_level

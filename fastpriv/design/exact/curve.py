@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.exact import pieces as draw_pieces
+from fastpriv._drawing.results import pieces as draw_pieces
 from fastpriv.design.exact.extent import Basis, End, reach, step_over
 from fastpriv.design.exact.numbers import (
     exp_bounds,

@@ -12,9 +12,8 @@ import fastpriv as fp
 import oracles as o
 from fastpriv import kernels
 from fastpriv._matrices.capacity import capacities
-from fastpriv._matrices.cliques import mean_questions
-from fastpriv._matrices.selection import best_selection
-from fastpriv._matrices.selection_search import Search
+from fastpriv._matrices.searches.cliques import mean_questions
+from fastpriv._matrices.searches.selection import Search, best_selection
 from individual_cases import channel, holds, laws, reached
 from oracles import individual as brute
 

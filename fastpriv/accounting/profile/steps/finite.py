@@ -14,7 +14,7 @@ import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, directed, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import Pairs
+from fastpriv._matrices.ratios import Pairs
 from fastpriv.accounting.profile.discrete import (
     FINE,
     SAME,
