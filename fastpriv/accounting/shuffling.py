@@ -20,8 +20,10 @@ from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 
-#: Most people, and entries of all triples of laws.
-_PEOPLE, _ENTRIES = 10**12, 1 << 22
+#: Most people: their number is computed with as a double.
+_PEOPLE = 10**12
+#: Most entries of all triples of distributions: 32 MB.
+_ENTRIES = 1 << 22
 
 
 def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:

@@ -24,7 +24,7 @@ from fastpriv.accounting.profile.composition import (
     Losses,
     RenyiStep,
 )
-from fastpriv.accounting.profile.discrete import DiscreteLosses, Releases
+from fastpriv.accounting.profile.discrete import DiscreteLosses, Releases, Step
 from fastpriv.accounting.profile.engines.bounded_range import Chosen, levels
 from fastpriv.accounting.profile.losses import (
     ContinuousStep,
@@ -43,8 +43,6 @@ from fastpriv.results import Bracket
 
 #: Share of the upper bound from which on the lower one is not compared with single steps.
 _LOW = 0.9
-#: So few curves are computed in any order: ranking them would cost as much.
-_FEW = 4
 #: Most pairs of neighbours that are composed with noise one by one.
 _PAIRS_WITH_NOISE = 1 << 8
 #: Mechanisms of bounded range have many pairs that are attained; with noise one in so many is used.
@@ -52,8 +50,6 @@ _SOME_WITNESSES = 8
 
 #: Delta at a level.
 Delta = Callable[[float], Bracket]
-#: One kind of private computation.
-Step = FiniteStep | ContinuousStep | SampledFinite | RenyiStep
 
 
 def certified(lower: float, upper: float) -> Bracket:
@@ -86,6 +82,9 @@ def _case(upper: Curve | None, lower: Curve | None) -> Case:
 
 class Cases:
     """Both bounds on the curve of some steps, later ones chosen after earlier outputs."""
+
+    #: So few curves are computed in any order: ranking them would cost as much.
+    unranked = 4
 
     def __init__(self, parts: Mapping[Step, int]) -> None:
         self._parts = parts
@@ -148,9 +147,11 @@ class Cases:
                 low, high = max(low, below), max(high, above)
             if lower is not None and not is_below(case, low):
                 with suppress(TooLarge):
-                    # A level is sought only where the curve is above the ones before.
-                    if 0.0 in (low, delta) or low == math.inf or lower.delta(low)[0] > delta:
-                        low = max(low, lower.epsilon(delta)[0])
+                    # A level is sought only where a curve that is quickly asked is above others.
+                    known = 0.0 < low < math.inf and delta > 0.0
+                    if known and isinstance(lower, DiscreteCurve) and lower.delta(low)[0] <= delta:
+                        continue
+                    low = max(low, lower.epsilon(delta)[0])
         for bound in self._joint:
             below, above = bound.epsilon(delta)
             low, high = max(low, below), min(high, above)
@@ -167,7 +168,7 @@ class Cases:
 
     def _ranked(self, t: float | None = None) -> list[Case]:
         """Cases by cheap upper bounds at a level, the largest first; a few of them as they are."""
-        if len(self.cases) <= _FEW:
+        if len(self.cases) <= self.unranked:
             return self.cases
         if t is None:
             tops = [curve.top[1] for case in self.cases for curve in case[:2] if curve is not None]
@@ -339,6 +340,8 @@ class FixedCases(Cases):
     comes in both directions. So all pairs, composed, are the exact curve, or bound it where noise
     is known by a bound.
     """
+
+    unranked = 1
 
     @cached_property
     def cases(self) -> list[Case]:

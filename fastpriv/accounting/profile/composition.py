@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.search import bisect, golden
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.discrete import Releases, discrete_cumulant
+from fastpriv.accounting.profile.discrete import Releases, Step, discrete_cumulant
 from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, NoBound, in_range
 
 #: Lower and upper bounds on a number.
@@ -324,7 +324,7 @@ _EXPONENTS = np.exp(np.linspace(math.log(1e-6), math.log(1e6), 97))
 _GOLDEN_STEPS = 60
 
 
-class RenyiStep:
+class RenyiStep(Step):
     """Bounds on ln M(s), s > 0: rho-zCDP, or levels at some orders.
 
     ln M is convex and zero at 0, so between two orders the chord is a bound. It is infinite beyond
@@ -335,7 +335,7 @@ class RenyiStep:
         self, orders: tuple[float, ...], levels: tuple[float, ...], rho: float, xi: float
     ) -> None:
         self.orders, self.levels, self.rho, self.xi = orders, levels, rho, xi
-        self.key: tuple[Any, ...] = ("renyi", orders, levels, rho, xi)
+        self.key = ("renyi", orders, levels, rho, xi)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -360,6 +360,10 @@ class RenyiStep:
     def is_trivial(self) -> bool:
         """Whether neighbours have the same distribution."""
         return not self.orders and self.rho == 0.0 and self.xi == 0.0
+
+    def declared_rho(self) -> float | None:
+        """Return xi + rho, which (xi, rho)-zCDP is no worse than; None for levels at orders."""
+        return None if self.orders else self.rho + self.xi
 
 
 class ChernoffCurve:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,28 @@ _SAME_LOSS = 2.0**-40
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
 _MULTIPLE = 64.0
+
+
+class Step:
+    """One kind of private computation, with a ``key`` that is written and compared."""
+
+    key: tuple[Any, ...]
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same distribution of outputs."""
+        return False
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 if the step counts as Gaussian noise in zCDP, or else in GDP.
+
+        In the limit of large orders, and at most; squares add up. None for other steps.
+        """
+        return None
+
+    def declared_rho(self) -> float | None:
+        """Return rho if only a zCDP level is known of the step; None for other steps."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)

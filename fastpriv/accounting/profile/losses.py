@@ -21,6 +21,7 @@ from fastpriv.accounting.profile.discrete import (
     FINE,
     DiscreteLosses,
     Releases,
+    Step,
 )
 
 # Moments of a pair of laws by quadrature: sums over points of the losses, with all errors.
@@ -350,8 +351,10 @@ _REACH = 13
 _SPREAD_ERROR = 2.02 * math.exp(-0.75 * _WIDTH) + 4.0 * math.exp(-_FALL * (_REACH + 0.5) ** 2)
 #: Points on one place that are summed as they are.
 _CROWDED = 64
-#: Most points of a grid, and most points that are spread.
-GRID, POINTS = 1 << 22, 1 << 20
+#: Most points of a grid.
+GRID = 1 << 22
+#: Most points that are spread over it.
+POINTS = 1 << 20
 
 
 def fits(points: int, angles: int) -> bool:
@@ -442,13 +445,12 @@ class Cells:
     bounded: bool
 
 
-class ContinuousStep(ABC):
+class ContinuousStep(Step, ABC):
     """Two laws, known by the moments of their likelihood ratio.
 
     ``key`` says which pair it is, ``symmetric`` whether both orders have the same losses.
     """
 
-    key: tuple[Any, ...]
     symmetric: bool = False
     #: Whether two databases attain the pair; else it is an upper bound only.
     attained: bool = True
@@ -468,11 +470,6 @@ class ContinuousStep(ABC):
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
-        return False
 
     @property
     def below(self) -> ContinuousStep | None:

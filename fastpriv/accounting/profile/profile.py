@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import lowered
-from fastpriv.accounting.profile.cases import Cases, FixedCases, Step
+from fastpriv.accounting.profile.cases import Cases, FixedCases
 from fastpriv.accounting.profile.composition import RenyiStep
+from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.losses import ContinuousStep
 from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import (

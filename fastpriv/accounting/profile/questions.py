@@ -12,12 +12,10 @@ from functools import cached_property
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
 from fastpriv._core.search import bisect, golden
-from fastpriv.accounting.profile.cases import Cases, Delta, Step
-from fastpriv.accounting.profile.composition import Bounds, RenyiStep
-from fastpriv.accounting.profile.losses import ContinuousStep
-from fastpriv.accounting.profile.steps.finite import FiniteStep
-from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
-from fastpriv.accounting.profile.steps.sampling import Symmetrised
+from fastpriv.accounting.profile.cases import Cases, Delta
+from fastpriv.accounting.profile.composition import Bounds
+from fastpriv.accounting.profile.discrete import Step
+from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.results import Bracket
 
 # A whole curve in one number: the least rho of zCDP and the least mu of Gaussian privacy.
@@ -28,56 +26,38 @@ from fastpriv.results import Bracket
 # add up.
 
 
-#: Least exponent, ratio of the first exponents, halvings, and relative width that is aimed at.
-_LEAST, _RATIO, _HALVINGS, _WIDTH = 1e-6, 4.0, 240, 1e-9
+#: Smallest exponent s at which ln M(s)/s is computed; below it hardly changes.
+_LEAST = 1e-6
+#: Ratio of the first exponents, between which the worst interval is then halved.
+_RATIO = 4.0
+#: Most halvings: each costs one moment or one delta.
+_HALVINGS = 240
+#: Relative width of the bracket that is aimed at.
+_WIDTH = 1e-9
 
 
 def normal_square(
     parts: Mapping[Step, int], zcdp: bool = False
 ) -> tuple[dict[Step, int], float, float]:
-    """Return other releases, and mu^2 of the normal ones: in the limit of orders, and at most.
-
-    For zCDP discrete Gaussian noise of parameter sigma at distance d is one of them: its divergence
-    of any order alpha is at most alpha d^2 / (2 sigma^2), and that at every integer alpha
-    (Canonne, Kamath and Steinke 2020).
-    """
+    """Return other steps, and mu^2 of the Gaussian ones: in the limit of orders, and at most."""
     rest: dict[Step, int] = {}
     low, high = [], []
     for part, k in parts.items():
-        if isinstance(part, GaussianNoise):
-            low.append(k * part.square)
-            high.append(k * part.square)
-        elif isinstance(part, GaussianMixture):
-            _, sigma, up, down = part.key
-            first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
-            low.append(k * (first / sigma) ** 2)
-            high.append(k * ((first + second) / sigma) ** 2)
-        elif isinstance(part, FiniteStep) and part.key[0] == "discrete-gaussian" and zcdp:
-            _, sigma, distance = part.key
-            low.append(k * (distance / sigma) ** 2)
-            high.append(k * (distance / sigma) ** 2)
-        elif isinstance(part, Symmetrised) and part.top(False) == math.inf:
-            # No worse than without sampling, and as bad in the limit of orders.
-            low.append(k * _farthest(part.attained_pair) ** 2)
-            high.append(k * max(law.width for law in part.laws) ** 2)
-        else:
+        square = part.gaussian_square(zcdp)
+        if square is None:
             rest[part] = k
+        else:
+            low.append(k * square[0])
+            high.append(k * square[1])
     return rest, lowered(math.fsum(low), 16.0), raised(math.fsum(high), 16.0)
 
 
-def _farthest(pair: ContinuousStep | None) -> float:
-    """How far apart the most distant parts of a mixture of normal laws and its noise are."""
-    return pair.a if isinstance(pair, GaussianMixture) else 0.0
-
-
 def declared_rate(parts: Mapping[Step, int]) -> tuple[dict[Step, int], float]:
-    """Return other releases, and an upper bound on rho of those that are declared in zCDP."""
-    rest = dict(parts)
-    rates = []
-    for part in parts:
-        if isinstance(part, RenyiStep) and not part.orders:
-            rates.append(rest.pop(part) * (part.rho + part.xi))
-    return rest, raised(math.fsum(rates), 8.0)
+    """Return other steps, and an upper bound on rho of those that are declared in zCDP."""
+    rates = {part: part.declared_rho() for part in parts}
+    rest = {part: k for part, k in parts.items() if rates[part] is None}
+    total = math.fsum(parts[part] * rho for part, rho in rates.items() if rho is not None)
+    return rest, raised(total, 8.0)
 
 
 def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:

@@ -12,8 +12,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.cases import Step
 from fastpriv.accounting.profile.composition import RenyiStep
+from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.losses import ContinuousStep
 from fastpriv.accounting.profile.relations import amount_of_noise
 from fastpriv.accounting.profile.steps.allocation import Allocated

@@ -27,8 +27,12 @@ from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import Bounds
 
-#: Values of the recursion in all, and most and least levels in one range.
-_WORK, _FINE, _COARSE = 6e7, 256, 8
+#: Values of the recursion in all: about a second.
+_WORK = 6e7
+#: Most levels of one range.
+_FINE = 256
+#: Fewest levels of one range: with fewer the zCDP bound is better.
+_COARSE = 8
 #: Halvings of the distance of points in the search for a level that is attained.
 _HALVED = 4
 #: Values that are looked at together.

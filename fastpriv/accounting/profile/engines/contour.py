@@ -46,8 +46,10 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 #: that aliases, and angles left out, may have, and the most angles: the first that fits.
 _TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
 _DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
-#: Angles of the coarse grid, which are looked at some at a time.
-_COARSE, _BATCH = 1 << 8, 1 << 5
+#: Angles of the coarse grid on which the decay of moments is bounded.
+_COARSE = 1 << 8
+#: So many of them are evaluated together: mostly the first suffice.
+_BATCH = 1 << 5
 #: The first angles, which count most, have moments by themselves.
 _FIRST = 1 << 9
 #: Share of the moments that quadrature may be off by, all releases together.
@@ -301,14 +303,26 @@ def _coarse(term: Losses, c: float, edges: Floats) -> Floats:
 # The proof is in docs/theory/contour.md.
 
 
-#: Share of delta that the blur adds, about; logarithms of what aliases and angles may be off.
-_BLUR, _SMALL, _NOTHING = 4e-11, -32.0, 46.0
-#: Angles that are looked at together, and angles times losses.
-_SOME, _WORK = 1 << 6, 1 << 20
-#: Most multiples of a period that are looked at, most angles in all, and points of a period.
-_MULTIPLES, _ANGLES, _POINTS = 1 << 20, 1 << 15, 1 << 12
-#: Points of a finer look at small angles, and how often.
-_NEAR, _FINER = 64, 2
+#: Share of delta that the smoothing adds, about: a tenth of the width aimed at.
+_BLUR = 4e-11
+#: Logarithm of the share of delta that aliases may have.
+_SMALL = -32.0
+#: Angles count where moments are above e^-46 = 1e-20 of the largest.
+_NOTHING = 46.0
+#: Angles that are looked at together.
+_SOME = 1 << 6
+#: Angles times losses that are looked at together: 16 MB.
+_WORK = 1 << 20
+#: Most multiples of a period that are looked at.
+_MULTIPLES = 1 << 20
+#: Most angles in all.
+_ANGLES = 1 << 15
+#: Points of a period at which the size of moments is computed.
+_POINTS = 1 << 12
+#: Points of a finer look at small angles.
+_NEAR = 64
+#: How often small angles are looked at more finely.
+_FINER = 2
 
 
 @dataclass(frozen=True)

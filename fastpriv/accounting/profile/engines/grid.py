@@ -43,8 +43,10 @@ from fastpriv.accounting.profile.losses import TooMuchWork
 # order in h.
 
 
-#: Points of the grid within the window of one release and of a million, about.
-_FEWEST, _MOST = 1 << 15, 1 << 20
+#: Points of the grid within the window of one step.
+_FEWEST = 1 << 15
+#: The same for a million steps.
+_MOST = 1 << 20
 #: Widths of the law that a window spans, about.
 _SPAN = 21.0
 #: Points on either side of t that a test may start from.

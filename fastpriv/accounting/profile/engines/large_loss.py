@@ -45,12 +45,18 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
 
 #: Error of quadratures, relative to B and to J.
 _FINE = 1e-18
-#: Losses at which B and J are divided, in parts of t, and the widths from there to t.
-_CUTS, _WIDTHS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03), 9.0
-#: Lines that are tried, in parts of the saddle point, and exponents for Chernoff's bound.
-_LINES, _EXPONENTS = np.geomspace(0.1, 1.2, 32), 40
-#: Share of delta, as a logarithm, that may be lost to each kind of error; most angles.
-_SMALL, _ANGLES = -30.0, 1 << 16
+#: Losses at which B and J are divided, in parts of t: two below a half do not add up to t.
+_CUTS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03)
+#: Widths eta of the division from there to t: Phi(-9) is 1e-19.
+_WIDTHS = 9.0
+#: Lines that are tried, in parts of the saddle point.
+_LINES = np.geomspace(0.1, 1.2, 32)
+#: Exponents that are tried for Chernoff's bound on B.
+_EXPONENTS = 40
+#: Logarithm of the share of delta that may be lost to each kind of error.
+_SMALL = -30.0
+#: Most angles.
+_ANGLES = 1 << 16
 
 
 @dataclass(frozen=True)

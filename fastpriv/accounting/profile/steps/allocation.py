@@ -39,20 +39,32 @@ from fastpriv.accounting.profile.steps.finite import CurveStep, hull
 
 LongComplexes = NDArray[np.clongdouble]
 
-#: Errors of the two trapezoid rules, as logarithms, and standard deviations of x that are summed.
-_SMALL, _REACH = 46.0, 12.0
+#: Errors of the two trapezoid rules: e^-46 = 1e-20.
+_SMALL = 46.0
+#: Standard deviations of x that are summed: beyond is less than 1e-32.
+_REACH = 12.0
 #: How many times the largest point fits into a period.
 _SPAN = 8.0
-#: Points in ln a: so many in a standard deviation of X, for so many of them; beyond, this apart.
-_FINE, _NEAR, _STEP = 192, 12.0, 1.0 / 64.0
+#: Points in ln a in a standard deviation of X.
+_FINE = 192
+#: Standard deviations that have so many points.
+_NEAR = 12.0
+#: Distance of points beyond.
+_STEP = 1.0 / 64.0
 #: Most points of the integral over s.
 _MOST = 24_000
 #: The same for one question about one epoch.
 _QUICK = 8_000
-#: Relative width from which on sums are asked too, that of a level, and where levels end.
-_WIDE, _LEVEL, _FAR = 1e-5, 1e-11, 600.0
-#: Deltas below which levels are not sought, and chances beyond points that leave too much open.
-_TINY, _UNTOLD = 1e-36, 1e-11
+#: Relative width from which on sums are asked too.
+_WIDE = 1e-5
+#: Relative width of a level.
+_LEVEL = 1e-11
+#: Levels end here: e^709 overflows.
+_FAR = 600.0
+#: Deltas below which levels are not sought.
+_TINY = 1e-36
+#: Probability beyond the points from which on the integral leaves too much open.
+_UNTOLD = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,10 +365,14 @@ def _measure(sigma: float, t: int, flipped: bool, up: bool) -> DiscreteLosses:
 # relative error, however small they are.
 
 
-#: Pairs of points of all sums together, and most points of a law.
-_WORK, _POINTS = 6e7, 5000
-#: Standard deviations of ln Y on either side, and of ln S that have close points.
-_LOG_REACH, _LOG_NEAR = 13.0, 9.0
+#: Pairs of points of all sums together: about a second.
+_WORK = 6e7
+#: Most points of a distribution.
+_POINTS = 5000
+#: Standard deviations of ln Y on either side: beyond is less than 1e-37.
+_LOG_REACH = 13.0
+#: Standard deviations of ln S that have close points.
+_LOG_NEAR = 9.0
 #: Share of the points of a law that a standard deviation of ln Y has away from there.
 _FAR_SHARE = 1.0 / 50.0
 #: Relative error of differences of normal chances.

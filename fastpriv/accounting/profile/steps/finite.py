@@ -20,6 +20,7 @@ from fastpriv.accounting.profile.discrete import (
     SAME,
     DiscreteLosses,
     Longs,
+    Step,
     merged,
     on_lattice,
 )
@@ -32,8 +33,10 @@ from fastpriv.measures.dp import neighbour_level
 
 #: Entries of neighbours' laws that are looked at together.
 CHUNK = 1 << 20
-#: Levels of randomised response that are computed with as they are.
-_SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-290, 1e9
+#: Smallest level of randomised response that is computed with as it is.
+_SMALLEST_LEVEL = 1e-290
+#: Largest such level.
+_LARGEST_LEVEL = 1e9
 #: Laws that overlap by less may do so by rounding.
 _OVERLAP = 2.0**-40
 #: Sums of chances below may have lost digits to underflow.
@@ -52,7 +55,7 @@ class Source:
     slack: float
 
 
-class FiniteStep:
+class FiniteStep(Step):
     """One release: a symmetric measure below its curve and one above it.
 
     ``key`` says what the measures are. ``source`` says where to look up the laws of a given pair
@@ -102,6 +105,17 @@ class FiniteStep:
     def is_trivial(self) -> bool:
         """Whether neighbours have the same law."""
         return self.upper.top == 0.0 and self.upper.infinite == 0.0
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 of discrete Gaussian noise in zCDP: (distance / sigma)^2.
+
+        Its divergence of any order alpha is at most alpha d^2 / (2 sigma^2), and that at every
+        integer alpha (Canonne, Kamath and Steinke 2020).
+        """
+        if not zcdp or self.key[0] != "discrete-gaussian":
+            return None
+        _, sigma, distance = self.key
+        return (distance / sigma) ** 2, (distance / sigma) ** 2
 
     @classmethod
     def response(
@@ -314,8 +328,10 @@ def from_envelope(lines: Floats, up: bool) -> DiscreteLosses:
 
 Points = TypeVar("Points", Floats, Longs)
 
-#: Deviations of the losses within which levels are close, and the ratio of those beyond.
-_NEAR, _RATIO = 8.0, 1.1
+#: Deviations of the losses within which levels are close.
+_NEAR = 8.0
+#: Ratio of levels beyond.
+_RATIO = 1.1
 #: Laws that overlap by less may do so by rounding.
 _OVERLAP = 2.0**-40
 #: Deltas below which no more levels are looked at.
@@ -439,7 +455,7 @@ def hull(at: Points, values: Points) -> tuple[Points, Points]:
 # Samples for finite releases: measures for each order of the neighbours.
 
 
-class SampledFinite:
+class SampledFinite(Step):
     """A release of which a person takes part with probability q.
 
     With the person, outputs have the law (1 - q) Q + q P, without it Q, where (P, Q) is the pair of
@@ -448,7 +464,7 @@ class SampledFinite:
 
     def __init__(self, atom: FiniteStep, q: float) -> None:
         self.atom, self.q = atom, q
-        self.key: tuple[Any, ...] = ("sampled", q, *atom.key)
+        self.key = ("sampled", q, *atom.key)
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -41,8 +41,10 @@ _TURN = 0.85 * math.pi
 _HEIGHTS = 0.8 ** np.arange(16)
 #: Most points of a quadrature.
 _POINTS = 1 << 20
-#: Cells on which total variations are bounded, and those for lines above the real one.
-_CELLS, _LIFTED = 1 << 12, 1 << 10
+#: Cells on which total variations are bounded.
+_CELLS = 1 << 12
+#: Cells for lines above the real one.
+_LIFTED = 1 << 10
 #: How fast integrands fall beyond the latter, as a logarithm per unit of the noise.
 _STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -150,6 +152,12 @@ class GaussianMixture(ContinuousStep):
         self.down = tuple((c / sigma, p) for c, p in down)
         self._A, self._B = _Sum(self.up), _Sum(self.down)
         self.a, self.b = self._A.most, self._B.most
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 of the most distant parts: no mixture is worse, and the limit is theirs."""
+        _, sigma, up, down = self.key
+        first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
+        return (first / sigma) ** 2, ((first + second) / sigma) ** 2
 
     def _reach(self, c: float) -> tuple[float, float]:
         """Where the logarithm of phi A^c B^(1-c) certainly falls beyond, on either side.
@@ -457,6 +465,10 @@ class GaussianNoise(ContinuousStep):
     def __init__(self, sigma: float) -> None:
         self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
         self.key = ("normal", sigma)
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2."""
+        return self.square, self.square
 
     @classmethod
     def together(cls, parts: list[tuple[GaussianNoise, int]]) -> GaussianNoise:

@@ -30,7 +30,7 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, Gaussian
 from fastpriv.accounting.profile.steps.laplace import Interval
 
 if TYPE_CHECKING:
-    from fastpriv.accounting.profile.cases import Step
+    from fastpriv.accounting.profile.discrete import Step
 
     pass
 
@@ -364,12 +364,16 @@ def plain_law(sampled: ContinuousStep) -> tuple[PlainLaw, float]:
 #     under Q: that of l > 0, the mass at -L being e^L times that at L, and the rest of one at zero.
 
 
-#: Points of the Gauss-Legendre rule on a panel, and most panels.
-_RULE, _PANELS = 24, 1 << 11
+#: Points of the Gauss-Legendre rule on a panel.
+_RULE = 24
+#: Most panels.
+_PANELS = 1 << 11
 #: Ellipses on which integrands are bounded.
 _ELLIPSES = 1.0 + 0.7 * 1.7 ** np.arange(6)
-#: Cells on which total variations are bounded, and places where they begin.
-_CELLS, _PLACES = 1 << 11, 1 << 6
+#: Cells on which total variations are bounded.
+_CELLS = 1 << 11
+#: Places from which on they are taken.
+_PLACES = 1 << 6
 
 
 def amplified(loss: Floats, q: float) -> tuple[Floats, Floats, Floats]:
@@ -417,6 +421,14 @@ class Symmetrised(ContinuousStep):
         self.can_be_cut = len(tops) == 1 or math.inf in tops  # else atoms are inside of cells
         other = None if attained_pair is None else attained_pair.key
         self.key = ("symmetrised", tuple(pair.key for pair in sampled), weights, other)
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2: no worse than without sampling, and as bad in the limit of orders."""
+        if self.top(False) < math.inf:
+            return None
+        near = self.attained_pair
+        least = near.a if isinstance(near, GaussianMixture) else 0.0
+        return least**2, max(law.width for law in self.laws) ** 2
 
     @property
     def below(self) -> ContinuousStep | None:

@@ -41,16 +41,28 @@ from fastpriv.accounting.profile.steps.finite import (
 # Chernoff's bound E[(S - u)_+] <= M(a)^n e^(-au) / (e a) says what the other terms are worth.
 
 
-#: Most copies, and sums of them, that are listed.
-_FEW, _LISTED = 1 << 9, 1 << 16
-#: Fewest and most angles, and how many times as many are taken next.
-_FIRST, _MOST, _MORE = 1 << 14, 1 << 22, 4
-#: Most sines at once, and in all.
-_CHUNK, _WORK = 1 << 17, 1 << 20
+#: Most copies whose sums are listed.
+_FEW = 1 << 9
+#: Most sums that are listed.
+_LISTED = 1 << 16
+#: Angles of the first attempt.
+_FIRST = 1 << 14
+#: Most angles.
+_MOST = 1 << 22
+#: How many times as many angles are taken next.
+_MORE = 4
+#: Sines that are computed together: 1 MB.
+_CHUNK = 1 << 17
+#: Most sines in all.
+_WORK = 1 << 20
 #: Angles of a cell.
 _CELL = 64
-#: Logarithms of the shares that aliases, angles left out, and cells left out, may have.
-_ALIAS, _CUT, _SKIP = -32.0, 45.0, -60.0
+#: Logarithm of the share that aliases may have.
+_ALIAS = -32.0
+#: Angles beyond which the smoothing has fallen to e^-45 are left out.
+_CUT = 45.0
+#: Logarithm of the share below which a cell of angles is left out.
+_SKIP = -60.0
 #: Chances that are lost to underflow.
 _LOST = 1e-300
 #: Largest exponent of a moment.
@@ -351,8 +363,10 @@ def _times_log(count: Ints, chance: float) -> Longs:
 # Two databases whose other people are all alike, or covered by one blanket.
 
 
-#: Probabilities of histograms that are left out of a list, and groups that histograms are put into.
-_RARE, _GROUPS = 1e-150, 2048
+#: Probabilities of histograms that are left out of a list.
+_RARE = 1e-150
+#: Groups of close ratios that histograms are put into.
+_GROUPS = 2048
 
 #: Whether bounds from below and above are close enough.
 Enough = Callable[[float, float], bool]
@@ -472,13 +486,20 @@ def refined(excess: Excess | None, shown: float, enough: Enough) -> tuple[float,
 # Outputs of many people in a random order: bounds by blankets, and what databases attain.
 
 
-#: Levels beyond which e^t is not computed with, and measures have no losses.
-_FAR, _REACH = 690.0, 60.0
-#: Relative width at which bounds are good, and that of a level.
-_GOOD, _LEVEL = 1e-9, 1e-10
-#: Relative width of points of a measure, and how many in a deviation: where the blanket is nearly
-#: attained, and elsewhere. The first are taken up to this relative gap.
-_CLOSE, _WIDE, _GAP = (1e-5, 64), (1e-4, 16), 0.01
+#: Levels beyond which e^t is not computed with: e^709 overflows.
+_FAR = 690.0
+#: Levels beyond which discrete losses are not made: delta is below 1e-20.
+_REACH = 60.0
+#: Relative width at which bounds on delta are good.
+_GOOD = 1e-9
+#: Relative width of a level.
+_LEVEL = 1e-10
+#: Width of the points of a curve, and how many in a deviation, where bounds nearly meet.
+_CLOSE = (1e-5, 64)
+#: The same elsewhere.
+_WIDE = (1e-4, 16)
+#: Relative gap of the bounds up to which they nearly meet.
+_GAP = 0.01
 #: Triples from below that are computed; the others look less promising.
 _TRIED = 24
 #: Reference probabilities that are taken for zero.
