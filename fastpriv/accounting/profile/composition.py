@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, ULP, exp_up, lowered, raised
 from fastpriv._core.search import bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import Releases, Step, discrete_cumulant
@@ -245,7 +245,9 @@ class Composition:
                 log += self.mass_error + at * (self.loss_error - t)
         except NoBound:
             return 1.0
-        return min((high + math.exp(min(log + 1e-9 * (1.0 + at * t), 1.0))) * (1.0 + 1e-9), 1.0)
+        # Rounded up, so that what underflows is not nothing.
+        finite = exp_up(min(log + 1e-9 * (1.0 + at * t), 0.0))
+        return min((high + finite) * (1.0 + 1e-9), 1.0)
 
     def loosened(self, made: Prepared) -> Prepared:
         """Count the errors of discrete masses and losses, which a contour does not know."""

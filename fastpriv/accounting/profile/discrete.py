@@ -36,7 +36,7 @@ FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
 SAME = 2.0**-46
 #: So are losses: they are quotients of differences of sums, whose errors are larger.
 _SAME_LOSS = 2.0**-40
-#: The least loss is sought as so many steps of a lattice, at most.
+#: The smallest loss is sought as so many steps of a lattice, at most.
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
 _MULTIPLE = 64.0

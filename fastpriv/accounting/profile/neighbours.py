@@ -45,7 +45,7 @@ _VALUES = 1 << 10
 _MATRIX = 1 << 16
 #: Numbers that differ by this share or more have other digits.
 ALIKE = 2.0**-39
-#: Stands for the logarithm of no chance at all.
+#: Stands for the logarithm of no probability at all.
 _NEVER = -1e300
 
 #: Kinds of releases, and how often each was made.
@@ -186,7 +186,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[Error]
 
 
 def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
-    """Errors of a matrix whose entries are products of n given or computed chances."""
+    """Errors of a matrix whose entries are products of n given or computed probabilities."""
     given = laws_apart(channel) == 0.0 and response(channel) is None
     if not given:
         computed = max(apart_by(channel.output_count, n), laws_apart(channel))
@@ -197,7 +197,7 @@ def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
 
 
 def _least(matrix: Floats) -> float:
-    """Least positive entry."""
+    """Smallest positive entry."""
     return float(matrix[matrix > 0.0].min())
 
 

@@ -102,7 +102,7 @@ class Named(Generic[_Made, _Asked, _Answer]):
 def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str = ADDED) -> Any:
     """Profile of any (xi, rho)-zCDP mechanism: bounds from above only.
 
-    Composed with others, all are bounded by their Renyi divergences; the lower end is what the
+    Composed with others, all are bounded by their Renyi divergences; the lower bound is what the
     others attain. Asked of a profile, ``profile.zcdp()`` is its least rho, ``zcdp_level``.
 
     Examples
@@ -190,7 +190,7 @@ class PrivacyProfile(Questions):
     Notes
     -----
     The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
-    for any others with these curves, each of which may depend on what came before. The lower end
+    for any others with these curves, each of which may depend on what came before. The lower bound
     is attained: two neighbouring databases, in one order and the same in every release, are at
     least as easy to tell apart from the outputs of the given channels. Channels on different
     spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
@@ -199,7 +199,7 @@ class PrivacyProfile(Questions):
     After one release both ends are the same but for rounding. They stay the same where one pair of
     neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
     noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
-    lower end is that of the best of a few pairs, which Renyi divergences pick: all of them where
+    lower bound is that of the best of a few pairs, which Renyi divergences pick: all of them where
     they are few. For channels of different kinds on one space they are found through the kernels
     of their rows or through small matrices; failing that, it is the best for the releases of one
     kind.
@@ -418,7 +418,7 @@ class PrivacyProfile(Questions):
         standard_deviation : float
             Of the noise.
         sensitivities, probabilities : arrays
-            The c_i >= 0 and their chances, which sum to one.
+            The c_i >= 0 and their probabilities, which sum to one.
         relation : {"add-or-remove", "replace-special"}
             Which databases are neighbours.
 
@@ -494,7 +494,7 @@ class PrivacyProfile(Questions):
         kind = as_relation(relation)
         if distance == 0:
             return cls({}, kind)
-        if scale < 0.05:  # the other value has a chance below 1e-80
+        if scale < 0.05:  # the other value has a probability below 1e-80
             return cls({show_all(): 1}, kind)
         return cls({discrete_gaussian(scale, distance * (1 + (kind == REPLACED))): 1}, kind)
 
@@ -536,7 +536,7 @@ class PrivacyProfile(Questions):
         Its curve is at most (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), which some mechanism
         attains at each t. After composition both ends are those of the best choices after earlier
         outputs (Dong, Durfee and Rogers 2020). Where releases are some hundreds or have different
-        levels, the lower end is that of one mechanism, the upper that of epsilon^2/8-zCDP.
+        levels, the lower bound is that of one mechanism, the upper that of epsilon^2/8-zCDP.
 
         Parameters
         ----------
@@ -685,7 +685,7 @@ class PrivacyProfile(Questions):
           that counts zero is one more value.
 
         The proofs are in docs/theory/sampling.md. What is attained is one of these pairs in both
-        orders: the lower end. Where a person is replaced, some releases may be of one order and
+        orders: the lower bound. Where a person is replaced, some releases may be of one order and
         some of the other for the same two databases, so that their composition may be larger.
 
         Parameters
@@ -736,10 +736,10 @@ class PrivacyProfile(Questions):
         - "replace-one": at most the sum of b_k delta_k(ln(1 + (e^t - 1)/p)), t >= 0, Balle, Barthe
           and Gaboardi (2018);
         - "add-or-remove", n being the size of the larger database: for Gaussian noise the mixture
-          of N(k) with chances b_k against N(0), tight; for Laplace noise k counts as shown;
+          of N(k) with probabilities b_k against N(0), tight; for Laplace noise k counts as shown;
         - "replace-special": at most that of "replace-one".
 
-        Numbers k whose chance is below 1e-24 together count as showing everything.
+        Numbers k whose probability is below 1e-24 together count as showing everything.
 
         Parameters
         ----------
@@ -902,7 +902,7 @@ class PrivacyProfile(Questions):
     @overload
     def delta(self, epsilon: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
     def delta(self, epsilon: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
-        """Least delta for which the releases are (epsilon, delta)-differentially private.
+        """Smallest delta for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
@@ -917,7 +917,7 @@ class PrivacyProfile(Questions):
         -------
         Bracket or Brackets
             Certified on both sides (of what, see Notes), with relative accuracy down to 1e-300.
-            The upper end holds for every mechanism with these curves, the lower end is attained
+            The upper bound holds for every mechanism with these curves, the lower bound is attained
             by neighbours.
 
         Examples
@@ -936,7 +936,7 @@ class PrivacyProfile(Questions):
     @overload
     def epsilon(self, delta: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
     def epsilon(self, delta: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
-        """Least epsilon for which the releases are (epsilon, delta)-differentially private.
+        """Smallest epsilon for which the releases are (epsilon, delta)-differentially private.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.results import Bracket
 
-# A whole curve in one number: the least rho of zCDP and the least mu of Gaussian privacy.
+# A whole curve in one number: the smallest rho of zCDP and the smallest mu of Gaussian privacy.
 #
 # Normal noise contributes a known amount, which adds up: mu^2 and rho = mu^2/2. A mixture of
 # normal laws is no worse than its most distant parts. The other releases are bounded on intervals
@@ -105,7 +105,7 @@ def _chord(a: float, value: float, b: float, other: float) -> float:
 
 
 def largest_mu(delta: Callable[[float], Bounds], top: float) -> Bounds:
-    """Bounds on the least mu whose Gaussian curve is above delta(t) for all t in [0, top].
+    """Bounds on the smallest mu whose Gaussian curve is above delta(t) for all t in [0, top].
 
     delta falls, so on [a, b] the mu whose curve is delta(a) at b is enough.
     """
@@ -218,7 +218,7 @@ class Distinguishers:
         return self.pairs if known else [(self.worst, self.worst)]
 
     def least_error(self, alpha: float) -> Bracket:
-        """Least type II error over pairs and orders, 0 < alpha <= 1."""
+        """Smallest type II error over pairs and orders, 0 < alpha <= 1."""
         whole = self.all and len(self.pairs) <= _PAIRS
         low = sum_down([1.0, -alpha]) if whole else _of_pair(self.worst, self.worst, alpha).lower
         high = sum_up([1.0, -alpha]) if self.pairs else self._reached(alpha)
@@ -248,7 +248,7 @@ class Distinguishers:
 
 
 def _at_least(first: Delta, second: Delta, alpha: float) -> float:
-    """Lower bound on the least type II error of a pair, from a few levels."""
+    """Lower bound on the smallest type II error of a pair, from a few levels."""
     top = -math.log(alpha)
     few = [_line(first(t), t, alpha)[0] for t in (0.0, 0.25 * top, 0.5 * top)]
     return max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0)
@@ -323,7 +323,7 @@ def _above(points: list[tuple[float, float, float]]) -> float:
 # The curve of a profile in other words: errors of tests, Renyi divergences, a Bayesian's error.
 
 
-#: Least positive chance of a first error at which the curve is computed.
+#: Smallest positive probability of a first error at which the curve is computed.
 _RARE = 1e-300
 
 
@@ -345,7 +345,7 @@ class Questions:
         return Distinguishers(self.cases.delta, pairs, every)
 
     def tradeoff(self, alpha: float) -> Bracket:
-        """Least type II error of a test with type I error alpha, between neighbours (f-DP).
+        """Smallest type II error of a test with type I error alpha, between neighbours (f-DP).
 
         Of one pair of neighbours in one order, with curve d, and d' in the other order,
         T(alpha) = sup over t >= 0 of max(0, 1 - d(t) - e^t alpha, e^-t (1 - d'(t) - alpha)),
@@ -356,7 +356,7 @@ class Questions:
         Parameters
         ----------
         alpha : float
-            Chance in [0, 1] of taking the first database for the second.
+            Probability in [0, 1] of taking the first database for the second.
 
         Examples
         --------
@@ -389,7 +389,7 @@ class Questions:
         )
 
     def bayes_risk(self, prior: float = 0.5) -> Bracket:
-        """Least error of a guess between two neighbours, of which one has a prior probability.
+        """Smallest error of a guess between two neighbours, of which one has a prior probability.
 
         min(p, 1-p) (1 - delta(t)) with t = |ln p/(1-p)|.
 
@@ -427,11 +427,11 @@ class Questions:
         return Bracket(max(lowered(low / s, 8.0), 0.0), max(raised(high / s, 8.0), 0.0))
 
     def zcdp_level(self) -> Bracket:
-        """Least rho for which the releases are rho-zCDP (Bun and Steinke 2016).
+        """Smallest rho for which the releases are rho-zCDP (Bun and Steinke 2016).
 
         rho is the largest of D_alpha / alpha over all orders alpha > 1. Gaussian noise, also on
         samples, and discrete Gaussian noise are known in closed form; other releases must have
-        bounded losses, or the upper end is infinite. Up to some 300 evaluations of moments.
+        bounded losses, or the upper bound is infinite. Up to some 300 evaluations of moments.
 
         Examples
         --------
@@ -460,12 +460,12 @@ class Questions:
         return Bracket(max(low, 0.5 * least), raised(high + 0.5 * most, 4.0))
 
     def gdp_level(self) -> Bracket:
-        """Least mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
+        """Smallest mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
 
         The least mu whose curve is above delta(epsilon) at every epsilon, Dong, Roth and Su (2022).
         Gaussian noise is known in closed form, also on samples: far out in the tail those that
         take part decide, so that sampling does not lower mu. Other releases must have bounded
-        losses, or the upper end is infinite. Up to some 250 evaluations of delta, to about three
+        losses, or the upper bound is infinite. Up to some 250 evaluations of delta, to about three
         digits.
 
         Examples

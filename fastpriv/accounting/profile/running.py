@@ -69,7 +69,7 @@ class Running:
         Log-moment at the tilt.
     amounts : ndarray
         Sums of what is small: the error of the log-moment and of the masses, how far losses may
-        have moved, the top loss, the log of the chance that no loss is infinite, the number of
+        have moved, the top loss, the log of the probability that no loss is infinite, the number of
         releases; and of the first three derivatives of the log-moment, from the 0th.
     """
 
@@ -195,7 +195,7 @@ def composable(measure: DiscreteLosses) -> bool:
 
 
 def _infinite(certain: float) -> float:
-    """Chance that some loss is infinite, from the log of the chance that none is."""
+    """Probability that some loss is infinite, from the log of the probability that none is."""
     return -math.expm1(certain)
 
 

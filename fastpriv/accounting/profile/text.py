@@ -32,7 +32,7 @@ from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, unread
 
-#: How far chances that were rounded outwards may be from those of laws.
+#: How far probabilities that were rounded outwards may be from those of laws.
 _SUMMED = 1e-6
 
 
@@ -44,7 +44,7 @@ def plain(part: Step, curves: bool = False) -> list[Any]:
     part : release
         What to write.
     curves : bool
-        Whether to keep only the curves of channels: enough for upper ends, and small.
+        Whether to keep only the curves of channels: enough for upper bounds, and small.
     """
     if isinstance(part, FiniteStep) and part.source is not None and not curves:
         with suppress(InvalidInput):  # else the channel does not say what defines it

@@ -1,7 +1,7 @@
 """Mechanisms of bounded range, each chosen after earlier outputs: bounds on the best choices.
 
 A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. Of all
-such pairs the one with losses u and u - e only is the easiest to tell apart, with the chance
+such pairs the one with losses u and u - e only is the easiest to tell apart, with the probability
 
     p(u) = (1 - e^(u-e)) / (1 - e^-e)
 
@@ -49,7 +49,7 @@ class Chosen:
     """Bounds on delta of k releases of bounded range e.
 
     V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
-    O(k^2 m^2), and for the lower end of a level five times that.
+    O(k^2 m^2), and for the lower bound of a level five times that.
     """
 
     def __init__(self, e: float, k: int) -> None:

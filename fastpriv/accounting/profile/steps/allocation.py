@@ -268,7 +268,7 @@ class Allocated(CurveStep):
         return low, high
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the least level of one epoch."""
+        """Bounds on the smallest level of one epoch."""
         if delta >= 1.0:
             return 0.0, 0.0
         if delta < _TINY:
@@ -375,9 +375,9 @@ _LOG_REACH = 13.0
 _LOG_NEAR = 9.0
 #: Share of the points of a law that a standard deviation of ln Y has away from there.
 _FAR_SHARE = 1.0 / 50.0
-#: Relative error of differences of normal chances.
+#: Relative error of differences of normal probabilities.
 _CELL = 2e-12
-#: Chances that are lost to underflow.
+#: Probabilities that are lost to underflow.
 _LOST = 1e-290
 
 
@@ -448,7 +448,7 @@ def _single(sigma: float, size: int, up: bool) -> Sums:
 
 
 def _cells(z: Floats) -> Floats:
-    """Chances of a normal number below z_0, between neighbours, and above the last."""
+    """Probabilities of a normal number below z_0, between neighbours, and above the last."""
     scaled = z / math.sqrt(2.0)
     below = 0.5 * np.array([math.erfc(-x) for x in scaled.tolist()])
     above = 0.5 * np.array([math.erfc(x) for x in scaled.tolist()])

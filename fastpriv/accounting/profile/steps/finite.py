@@ -39,7 +39,7 @@ _SMALLEST_LEVEL = 1e-290
 _LARGEST_LEVEL = 1e9
 #: Laws that overlap by less may do so by rounding.
 _OVERLAP = 2.0**-40
-#: Sums of chances below may have lost digits to underflow.
+#: Sums of probabilities below may have lost digits to underflow.
 _LITTLE = 1e-290
 #: Ratios above are compared by their logarithms.
 _LARGE = 1e300
@@ -49,7 +49,7 @@ _SMALLEST_LOSS = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The channel that a release was made by, its chances known up to a relative error."""
+    """The channel that a release was made by, its probabilities known up to a relative error."""
 
     channel: AbstractChannel
     slack: float
@@ -153,7 +153,7 @@ class FiniteStep(Step):
 
     @classmethod
     def of(cls, channel: AbstractChannel, slack: float) -> FiniteStep:
-        """One release by a channel whose chances are known up to a relative error."""
+        """One release by a channel whose probabilities are known up to a relative error."""
         dominating, source = response(channel), Source(channel, slack)
         if dominating is None or slack > 0.0:
             return cls.of_laws(source)
@@ -613,7 +613,7 @@ class CurveStep(SampledFinite):
         raise NotImplementedError
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the least level of one release at a delta."""
+        """Bounds on the smallest level of one release at a delta."""
         raise NotImplementedError
 
 

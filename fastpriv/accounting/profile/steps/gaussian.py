@@ -53,12 +53,12 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ARRAYS = 5
 _RULES = RecentRules(1 << 26)
 
-#: Shifts in units of the noise, all positive, and their chances; the rest is at zero.
+#: Shifts in units of the noise, all positive, and their probabilities; the rest is at zero.
 Shifts = tuple[tuple[float, float], ...]
 
 
 class _Sum:
-    """One of the functions A and B: shifts c with chances p, the rest of one at zero."""
+    """One of the functions A and B: shifts c with probabilities p, the rest of one at zero."""
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
@@ -109,7 +109,7 @@ class _Sum:
             return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
 
     def tail(self, y: float, sign: float) -> float:
-        """Chance of more than y, the shifts being taken up (1) or down (-1)."""
+        """Probability of more than y, the shifts being taken up (1) or down (-1)."""
         shifts = [
             (0.0, self.rest if len(self.c) else 1.0),
             *zip(self.c.tolist(), self.p.tolist(), strict=True),
@@ -142,7 +142,7 @@ class GaussianMixture(ContinuousStep):
     sigma : float
         Standard deviation of the noise.
     up, down : tuples of (shift, chance)
-        Positive shifts; what is left of the chance is at zero.
+        Positive shifts; what is left of the probability is at zero.
     """
 
     def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # One release of a sample: which pair of laws it has, or is bounded by.
 
 
-#: Chance of numbers of draws that counts as showing everything.
+#: Probability of numbers of draws that counts as showing everything.
 _RARE = 1e-24
 
 
@@ -155,18 +155,18 @@ def _draws(m: int, n: int) -> list[float]:
 
 
 def _after(chance: float, k: int, m: int, n: int) -> float:
-    """Bound the chance of more than k successes by a geometric series, k > 2 m/n."""
+    """Bound the probability of more than k successes by a geometric series, k > 2 m/n."""
     ratio = (m - k) / ((k + 1.0) * (n - 1.0))
     return chance * ratio / (1.0 - ratio) * (1.0 + 1e-9)
 
 
 def _beyond(chances: list[float], m: int, n: int) -> float:
-    """Bound the chance of more successes than are listed."""
+    """Bound the probability of more successes than are listed."""
     return 0.0 if len(chances) == m or n == 1 else _after(chances[-1], len(chances), m, n)
 
 
 class Blend(ContinuousStep):
-    """A choice among pairs by chance, the choice being shown: Phi is the mean of theirs.
+    """A choice among pairs at random, the choice being shown: Phi is the mean of theirs.
 
     An upper bound: ``attained_pair``, if any, is what two databases attain.
     """
@@ -398,7 +398,7 @@ class Symmetrised(ContinuousStep):
     sampled : tuple of Pair
         Pairs (1-q) Q + q P against Q, all with one q below 1: normal noise or an interval.
     weights : tuple of float
-        Chances of the pairs, which sum to one.
+        Probabilities of the pairs, which sum to one.
     attained_pair : Pair, optional
         What two databases attain, in both orders.
     """

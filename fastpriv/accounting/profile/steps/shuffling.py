@@ -63,7 +63,7 @@ _ALIAS = -32.0
 _CUT = 45.0
 #: Logarithm of the share below which a cell of angles is left out.
 _SKIP = -60.0
-#: Chances that are lost to underflow.
+#: Probabilities that are lost to underflow.
 _LOST = 1e-300
 #: Largest exponent of a moment.
 _EXPONENT = 690.0
@@ -343,7 +343,7 @@ def multinomial(given: bytes, n: int, relative: float) -> tuple[Floats, Floats, 
     logs += factorials[n] - factorials[left]
     rest = 1.0 - float(chances.sum())
     spare = relative + 8.0 * ULP * len(chances)
-    # Logarithms of factorials and of chances are rounded as they are added up.
+    # Logarithms of factorials and of probabilities are rounded as they are added up.
     size = float(factorials[n]) + n * float(np.abs(np.log(chances)).max(initial=40.0))
     slack = 2.0 * n * (relative + 16.0 * ULP) + 64.0 * ULP + FINE * (n + 8.0) * (8.0 + size)
     with np.errstate(under="ignore", divide="ignore"):
@@ -355,7 +355,7 @@ def multinomial(given: bytes, n: int, relative: float) -> tuple[Floats, Floats, 
 
 
 def _times_log(count: Ints, chance: float) -> Longs:
-    """Return count ln(chance), where nothing of no chance at all is nothing."""
+    """Return count ln(probability), where nothing of no probability at all is nothing."""
     log = np.log(np.longdouble(max(chance, 0.0)))
     return np.where(count > 0, np.maximum(count, 1) * log, np.longdouble(0.0))
 
@@ -457,7 +457,7 @@ def triple_of(a: Floats, b: Floats, q: Floats, relative: float, lost: float) -> 
 
 
 def _grouped(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Add up chances of outcomes whose ratios are close."""
+    """Add up probabilities of outcomes whose ratios are close."""
     with np.errstate(divide="ignore"):
         losses = np.log(p) - np.log(q)
     finite = np.isfinite(losses)
@@ -624,7 +624,7 @@ class Shuffled(CurveStep):
 
     @cached_property
     def always(self) -> float:
-        """Limit of the lower end for large levels."""
+        """Limit of the lower bound for large levels."""
         limits = (triple.always(self.n) for triple in self._databases if triple.lost == 0.0)
         return max(limits, default=0.0)
 
@@ -638,7 +638,7 @@ class Shuffled(CurveStep):
         return low, self.upper(min(t, _FAR), _within(_GOOD))
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the least level at a delta."""
+        """Bounds on the smallest level at a delta."""
         if delta >= 1.0:
             return 0.0, 0.0
         if delta == 0.0:
