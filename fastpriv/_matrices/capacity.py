@@ -23,8 +23,10 @@ from fastpriv.results import Bracket
 
 #: Most rows that are solved for at once, and the size of the first working set.
 _FEW = 64
-#: Rows of largest divergence that always join the set, and entries compared for further rows.
-_CLOSE, _BLOCK = 16, 1 << 22
+#: Rows of largest divergence that always join the set.
+_CLOSE = 16
+#: Entries that are compared for further rows.
+_BLOCK = 1 << 22
 #: Gap to which working sets are solved until no row outside has a larger divergence.
 _COARSE = 1e-3
 #: Rows with less than this share of the mean weight leave the working set.
@@ -43,7 +45,7 @@ def _never() -> bool:
 def matrix_capacity(
     matrix: Floats, gap: float, over: Callable[[], bool] = _never
 ) -> tuple[Bracket, Floats]:
-    """Return the capacity of a matrix and an input law that reaches its lower end.
+    """Return the capacity of a matrix and an input distribution that reaches its lower bound.
 
     When ``over`` says that the time is over, a large matrix has the bounds found so far.
     """
@@ -55,7 +57,7 @@ def matrix_capacity(
 
 
 def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
-    """Return lower ends, upper ends and input laws of B channels, given as (B, N, K)."""
+    """Return both bounds and input distributions of B channels, given as (B, N, K)."""
     count, inputs, outputs = matrices.shape
     lower, upper, laws = np.empty(count), np.empty(count), np.empty((count, inputs))
     if inputs > _FEW:
@@ -73,12 +75,12 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _by_rows(matrix: Floats, gap: float, over: Callable[[], bool]) -> tuple[float, float, Floats]:
-    """Bracket and input law of one channel, from growing sets of its rows."""
+    """Bracket and input distribution of one channel, from growing sets of its rows."""
     size, outputs = matrix.shape
     q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)
 
     def bound(rows: Floats, law: Floats) -> float:
-        """Upper bound from an input law; leaves the divergences of all rows in ``above``."""
+        """Bound by an input distribution; leaves the divergences of all rows in ``above``."""
         kernels.output_law(rows, law, q, c)
         task = partial(_divergences, matrix, q, c, above)
         return max(split(task, size, max(1, _GRAIN // outputs)))
@@ -139,14 +141,16 @@ def repeated(parts: list[tuple[int, Bracket]]) -> Bracket:
 # f(p) = I(p, W) + sum_x p(x) r(x) is concave, and for the output distribution q of any p
 #     sum_x p(x) (D(W_x || q) + r(x)) <= max f <= max_x (D(W_x || q) + r(x)).
 
-#: Most steps, and share of the way to the boundary that a step goes.
-_NEWTON_STEPS, _ROOM = 100, 0.995
+#: Most steps; some twenty are enough where rounding does not interfere.
+_NEWTON_STEPS = 100
+#: Share of the way to the boundary that a step goes.
+_ROOM = 0.995
 #: Complementarity to aim for, relative to that of the last step.
 _CENTRE = 0.1
 
 
 def rewarded_law(matrix: Floats, rewards: Floats, gap: float) -> Floats:
-    """Return an input law close to the best one.
+    """Return an input distribution close to the best one.
 
     A primal-dual interior-point method. It ends where the bounds above are within ``gap``, in
     relation to values below one, or where rounding stops it. Cost O(N^3 + N^2 K) for each of some

@@ -12,14 +12,14 @@ import numpy as np
 
 from fastpriv._core.divergence import divergence
 from fastpriv._core.highs import Answer, Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import lowered, raised, roundoff, sum_error
 from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv.errors import SolverFailure
 
 # Boxes and balls.
 
-#: A lower bound on the least mean, and a law with about this mean.
+#: A lower bound on the smallest mean, and a distribution with about this mean.
 Least = tuple[float, Floats]
 
 
@@ -37,19 +37,19 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
     last = float(column[order][added > 0].max(initial=0.0))
     law = lower.copy()
     law[order] += added
-    bound = mean - (4 * len(lower) + 16) * ULP * (mean + last)
-    least = float(column.min()) * (1.0 - 4.0 * ULP)  # which no mean is below
+    bound = mean - sum_error(4 * len(lower), 16) * (mean + last)
+    least = lowered(float(column.min()), 4.0)  # which no mean is below
     return max(least, bound), law
 
 
 def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
-    """Over laws within a total variation distance. Cost O(N log N).
+    """Over distributions within a total variation distance. Cost O(N log N).
 
     Move as much as allowed from the largest entries to the least.
     """
     order = np.argsort(column)[::-1]
     law, values = centre[order], column[order]
-    taken = np.clip(radius * (1.0 + 4.0 * ULP) - (np.cumsum(law) - law), 0.0, law)
+    taken = np.clip(raised(radius, 4.0) - (np.cumsum(law) - law), 0.0, law)
     least, moved = float(values[-1]), float(taken.sum())
     mean = least * moved + float(values @ (law - taken))
     top = float(values[taken < law].max(initial=least))
@@ -57,13 +57,13 @@ def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
     reached[order] -= taken
     reached[order[-1]] += moved
     room = mean + (top if radius > 0.0 else 0.0)  # nothing is taken: only sums are rounded
-    return max(least, mean - (4 * len(law) + 16) * ULP * room), reached
+    return max(least, mean - sum_error(4 * len(law), 16) * room), reached
 
 
 def divergence_least(centre: Floats, radius: float, column: Floats, inner: float) -> Least:
-    """Over laws p with D(p || centre) <= radius. Cost O(100 N).
+    """Over distributions p with D(p || centre) <= radius. Cost O(100 N).
 
-    The law that is returned is within the ``inner`` radius.
+    The distribution that is returned is within the ``inner`` radius.
 
     For every t > 0, <c, p> >= -t radius - t ln sum centre e^(-c/t) (Donsker-Varadhan). The right
     side is concave in t, and a bound wherever the search stops.
@@ -76,27 +76,27 @@ def divergence_least(centre: Floats, radius: float, column: Floats, inner: float
     best, log_t = max((0.0, low), (-value, log_t))
     reached = np.zeros(len(centre))
     reached[seen] = law * np.exp(-gaps / math.exp(log_t))
-    return (least + best) * (1.0 - 4.0 * ULP), _drawn_in(reached / reached.sum(), centre, inner)
+    return lowered(least + best, 4.0), _drawn_in(reached / reached.sum(), centre, inner)
 
 
 def _drawn_in(law: Floats, centre: Floats, radius: float) -> Floats:
-    """Mix a law with the centre of a ball until it lies inside: the divergence is convex."""
+    """Mix a distribution with the centre of a ball until it is inside: D is convex."""
     for _ in range(4):
         far = divergence(law, centre)
         if far <= radius:
             return law
-        law = centre + radius / far * (1.0 - 8.0 * ULP) * (law - centre)
+        law = centre + lowered(radius / far, 8.0) * (law - centre)
     return centre
 
 
 def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
-    """Return -t radius - t ln sum law e^(-gaps/t), rounded down."""
+    """Return -t radius - t ln sum distribution e^(-gaps/t), rounded down."""
     t = math.exp(log_t)
     lost = float(law @ -np.expm1(-gaps / t))
     # Where little is lost the sum is 1 - lost, and keeps its digits.
     near = lost < 0.5
     log_mean = math.log1p(-lost) if near else math.log(float(law @ np.exp(-gaps / t)))
-    slack = (4 * len(law) + 32) * ULP
+    slack = sum_error(4 * len(law), 32)
     radius = radius * (1.0 + slack) + slack * (1.0 if radius > 0 else 0.0)
     error = slack * (-log_mean if near else 1.0 - log_mean)
     return t * (-radius - log_mean - error)
@@ -106,12 +106,13 @@ def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
 
 #: Seconds after which one linear program is given up.
 _SECONDS = 300.0
-#: By how much b is raised where the solver, but not its multipliers, says that there is no law.
+#: By how much b is raised where the solver, but not its multipliers, says that there is no
+#: distribution.
 _RAISE = 1e-8
 
 
 class Polytope:
-    """The laws p with A p <= b, every row divided by a power of two near its largest entry."""
+    """The distributions p with A p <= b, with rows scaled to a largest entry of about one."""
 
     def __init__(self, A: Floats, b: Floats) -> None:
         scale = np.abs(A).max(axis=1)
@@ -122,7 +123,7 @@ class Polytope:
 
     @property
     def empty(self) -> bool:
-        """Whether multipliers prove that there is no such law."""
+        """Whether multipliers prove that there is no such distribution."""
         return self._violation > 0.0
 
     def possible(self) -> np.ndarray:
@@ -138,8 +139,8 @@ class Polytope:
     def least(self, column: Floats) -> Least:
         """Bound <column, p> from below by weak duality, whatever the solver says of its optimum.
 
-        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a law.
-        Without multipliers that is the least entry.
+        For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a
+        distribution. Without multipliers that is the smallest entry.
         """
         law, multipliers = self._solve(column)
         return max(self._proved(column, multipliers), float(column.min())), law
@@ -148,11 +149,11 @@ class Polytope:
         """Return what multipliers prove, rounded down."""
         sums = column + multipliers @ self.A
         size = np.abs(column) + multipliers @ np.abs(self.A)
-        error = (len(self.b) + 8) * ULP * (float(size.max()) + multipliers @ np.abs(self.b))
+        error = sum_error(len(self.b), 8) * (float(size.max()) + multipliers @ np.abs(self.b))
         return float(sums.min() - multipliers @ self.b - error)
 
     def _solve(self, cost: Floats) -> tuple[Floats, Floats]:
-        """Return a law of about least cost and multipliers."""
+        """Return a distribution of about smallest cost and multipliers."""
         extra = max(0.0, -self._room)
         while True:
             try:
@@ -166,8 +167,8 @@ class Polytope:
         return self._drawn_in(law / law.sum()), np.maximum(-answer.duals[:-1], 0.0)
 
     def _drawn_in(self, law: Floats) -> Floats:
-        """Mix a law with the central one until A p <= b, where that one leaves room."""
-        over = self.A @ law - self.b + 8.0 * self.size * ULP * (np.abs(self.A) @ law)
+        """Mix a distribution with the central one until A p <= b, where that one leaves room."""
+        over = self.A @ law - self.b + roundoff(8 * self.size) * (np.abs(self.A) @ law)
         room = self.b - self.A @ self._centre
         needed = (over > 0.0) & (room > 0.0)
         share = over[needed] / (over[needed] + room[needed])
@@ -190,10 +191,11 @@ class Polytope:
         )
 
     def _central(self) -> tuple[float, float, Floats]:
-        """Return a proved lower bound on max(A p - b) over laws p, and a law with the most room.
+        """Return a proved lower bound on max(A p - b) over p, and the p with the most room.
 
-        For l >= 0 with A^T l > b l everywhere there is no law, whatever its sum. The room that the
-        law leaves in every row is at most 1, and negative where there is no law.
+        For l >= 0 with A^T l > b l everywhere there is no distribution, whatever its sum. The room
+        that the distribution leaves in every row is at most 1, and negative where there is no
+        distribution.
         """
         rows, count = self.A.shape
         table = np.hstack([self.A, -np.ones((rows, 1))])
@@ -211,7 +213,7 @@ class Polytope:
             _SECONDS,
         )
         multipliers = np.maximum(-answer.duals[:-1], 0.0)
-        multipliers /= max(1.0, float(multipliers.sum()) * (1.0 + rows * ULP))
+        multipliers /= max(1.0, float(multipliers.sum()) * (1.0 + roundoff(rows)))
         law = np.maximum(answer.values[:-1], 0.0)
         proved = self._proved(np.zeros(count), multipliers)
         return proved, -float(answer.values[-1]), law / law.sum()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_spread
-from fastpriv._core.rounding import LEAST, NORMAL, ULP, log1p_up, lowered, raised
+from fastpriv._core.rounding import LEAST, NORMAL, log1p_up, lowered, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
@@ -22,7 +22,7 @@ from fastpriv.errors import InvalidInput
 #: Smallest matrix that is split over threads.
 _THREADED = 1 << 17
 #: Relative room for the rounding of a level: ``round_up`` and the logarithm behind it.
-_ROOM = 1.0 - 6.0 * ULP
+_ROOM = 1.0 - roundoff(6.0)
 #: Rounds of raising entries by one double; rounding moves them by a few doubles for each axis.
 _ROUNDS = 1000
 
@@ -48,8 +48,8 @@ def inwards(matrix: Floats, axes: Ints, level: float) -> Floats:
     """Round a matrix inwards: return one with ``matrix_level(., axes) <= level``.
 
     An entry that is too small beside a neighbour is raised to e^-level times that one, rounded up,
-    and a zero to the least double. Entries that were right up to rounding move by a few units in
-    the last place, so that rows sum to one as closely as before. Cost O(N K) per axis.
+    and a zero to the smallest positive double. Entries that were right up to rounding move by a few
+    units in the last place, and rows sum to one as closely as before. Cost O(N K) per axis.
     """
     if matrix_level(matrix, axes) <= level:
         return matrix
@@ -82,12 +82,12 @@ def _beyond(top: Floats, bottom: Floats, level: float) -> np.ndarray:
 
 
 def _shrunk(values: Floats, level: float) -> Floats:
-    """Return e^-level times some values to the nearest double, at least the least one."""
+    """Return e^-level times some values to the nearest double, at least the smallest one."""
     if level < 1.0:
         return np.asarray(values + values * math.expm1(-level))
     with np.errstate(under="ignore"):
         small = values * math.exp(-0.5 * level) * math.exp(-0.5 * level)
-    return np.where(small < NORMAL, np.maximum(small * (1.0 + 4.0 * ULP), LEAST), small)
+    return np.where(small < NORMAL, np.maximum(small * (1.0 + roundoff(4.0)), LEAST), small)
 
 
 def _neighbours(size: int, axes: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -101,7 +101,7 @@ def _neighbours(size: int, axes: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 # Pairs of output distributions: the excess of one over the other, and two outputs together.
 
-#: Laws as the rows of a matrix, and which rows to compare: (P, 2).
+#: Distributions as the rows of a matrix, and which rows to compare: (P, 2).
 Pairs = tuple[Floats, Ints]
 #: Which outputs occur.
 Mask = NDArray[np.bool_]
@@ -117,9 +117,9 @@ def _grain(laws: Floats) -> int:
 
 
 def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
-    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs of laws, for each epsilon. Rounded up.
+    """Largest sum_y (a_y - e^epsilon b_y)_+ over pairs, for each epsilon. Rounded up.
 
-    It is never 0: the level tells from which epsilon on there is no excess.
+    It is never 0: the level reveals from which epsilon on there is no excess.
     """
     slopes = rounded_slopes(epsilons)
     worst = np.zeros(len(slopes))
@@ -127,7 +127,7 @@ def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
         task = partial(kernels.largest_excess, laws, pairs, slopes)
         result = np.max(split(task, len(pairs), _grain(laws)), axis=0)
         width = laws.shape[1]
-        # A term that is less than the least double may have been lost to underflow.
+        # A term that is less than the smallest positive double may have been lost to underflow.
         worst = np.maximum(worst, raised(result, width + 8.0) + width * LEAST)
     return worst
 
@@ -138,7 +138,7 @@ def rounded_slopes(epsilons: Floats) -> Floats:
 
 
 def crossing(groups: Iterable[Pairs], delta: float) -> float:
-    """Least epsilon >= 0 from which no pair of laws exceeds ``delta``. Rounded up."""
+    """Smallest epsilon >= 0 from which no pair of distributions exceeds ``delta``. Rounded up."""
     slope = 0.0
     for laws, pairs in groups:
         task = partial(kernels.least_slope, laws, pairs, delta, slope)
@@ -147,24 +147,25 @@ def crossing(groups: Iterable[Pairs], delta: float) -> float:
 
 
 def all_pairs(laws: Floats) -> Iterable[Pairs]:
-    """Yield all ordered pairs of different laws, in blocks of as many pairs as there are laws."""
+    """Yield all ordered pairs of different rows, in blocks of as many pairs as there are rows."""
     rows = np.arange(len(laws))
     for step in range(1, len(laws)):
         yield laws, np.stack([rows, np.roll(rows, step)], axis=1)
 
 
 def apart_by(outputs: int, n: int) -> float:
-    """Return a bound on the relative error of a law that was computed from n factors."""
-    return (16 * n + 64 + outputs) * ULP
+    """Return a bound on the relative error of a distribution that was computed from n factors."""
+    return sum_error(16 * n + outputs, 64)
 
 
 def apart(
     laws: Floats, steps: Iterable[tuple[Ints, Ints]], n: int, occurs: Mask | None = None
 ) -> Iterable[Pairs]:
-    """Yield pairs of laws that were computed from n factors, rounded up and down respectively.
+    """Yield pairs of distributions computed from n factors, rounded up and down respectively.
 
     Below the normal doubles no relative error holds. There an output that ``occurs`` under every
-    law is rounded to the least normal double and to zero; without the mask, zeros are zeros.
+    distribution is rounded to the smallest normal double and to zero; without the mask, zeros are
+    zeros.
     """
     error = apart_by(laws.shape[1], n)
     above, below = laws * (1.0 + error), laws * (1.0 - error)
@@ -178,7 +179,7 @@ def apart(
 
 
 def joint_laws(first: Floats, second: Floats) -> Floats:
-    """Return the joint laws of two independent outputs: (N, K) and (N, L) to (N, K L)."""
+    """Return the joint distributions of two independent outputs: (N, K) and (N, L) to (N, K L)."""
     check.fits(
         first.size * second.shape[1],
         f"a table of {first.shape[1]} times {second.shape[1]} outputs together",
@@ -188,7 +189,7 @@ def joint_laws(first: Floats, second: Floats) -> Floats:
     )
     with np.errstate(under="ignore"):
         pairs = first[:, :, None] * second[:, None, :]
-    # A product that loses digits, or vanishes, would hide what this output tells.
+    # A product that loses digits, or vanishes, would hide what this output reveals.
     if first[first > 0.0].min() * second[second > 0.0].min() < NORMAL:
         possible = (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]
         if (possible & (pairs < NORMAL)).any():

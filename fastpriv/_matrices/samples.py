@@ -1,7 +1,7 @@
-"""Laws known up to a box, low <= p <= high and sum p = 1: what sums over them can be.
+"""Distributions known up to a box, low <= p <= high and sum p = 1: what sums over them can be.
 
-Everything takes many laws at once, one in each row. Boxes come from samples, so that results are
-padded by far more than rounding and far less than what the samples leave open.
+Everything takes many distributions at once, one in each row. Boxes come from samples, so that
+results are padded by far more than rounding and far less than what the samples leave open.
 """
 
 from __future__ import annotations
@@ -14,20 +14,24 @@ import numpy as np
 from fastpriv._core.divergence import divergence_terms
 from fastpriv._core.validation import Floats
 
-#: Relative error of binomial quantiles, and absolute error of sums over a box.
-_QUANTILE, _SUM = 1e-9, 1e-12
-#: Steps of the searches for laws that bound an information from above, and from below.
-_ABOVE, _BELOW = 8, 16
+#: Relative error of binomial quantiles by SciPy, generously.
+_QUANTILE = 1e-9
+#: Absolute error of sums over a box: far more than rounding, far less than samples leave open.
+_SUM = 1e-12
+#: Steps of the search for a distribution that bounds an information from above.
+_ABOVE = 8
+#: Steps of the search from below; every eighth is evaluated.
+_BELOW = 16
 
 
 class Box(NamedTuple):
-    """Bounds on the entries of laws, of shape (laws, values)."""
+    """Bounds on the entries of distributions, of shape (distributions, values)."""
 
     low: Floats
     high: Floats
 
     def tightened(self) -> Box:
-        """Use that every law adds up to one."""
+        """Use that every distribution adds up to one."""
         low, high = self.low, self.high
         rest_high = high.sum(axis=1, keepdims=True) - high
         rest_low = low.sum(axis=1, keepdims=True) - low
@@ -37,7 +41,7 @@ class Box(NamedTuple):
 
 
 def clopper_pearson(counts: Floats, draws: Floats, beta: float) -> Box:
-    """Bound the probabilities behind binomial counts, each end missed with chance at most beta.
+    """Bound the probabilities behind binomial counts; each bound fails with probability beta.
 
     Clopper-Pearson 1934. ``draws`` broadcasts against ``counts``.
     """
@@ -51,7 +55,7 @@ def clopper_pearson(counts: Floats, draws: Floats, beta: float) -> Box:
 
 
 def sides(values: int) -> int:
-    """Return how many one-sided bounds a law needs: the two of a single bit serve both values."""
+    """Return how many one-sided bounds a distribution needs: two of a bit serve both values."""
     return 2 * values if values > 2 else 2 * (values - 1)
 
 
@@ -76,17 +80,17 @@ def largest_sum(box: Box, at_low: Floats, at_high: Floats) -> tuple[Floats, Floa
 
 
 def least_mean(box: Box, f: Floats) -> Floats:
-    """Return the least sum_i p_i f_i over each box. Rounded down."""
+    """Return the smallest sum_i p_i f_i over each box. Rounded down."""
     return -largest_sum(box, -f * box.low, -f * box.high)[0]
 
 
 def largest_divergence(box: Box, q: Floats) -> tuple[Floats, Floats]:
-    """Bound D(p || q) over each box, for laws q > 0; where it is."""
+    """Bound D(p || q) over each box, for distributions q > 0; where it is."""
     return largest_sum(box, divergence_terms(box.low, q), divergence_terms(box.high, q))
 
 
 def nearest(box: Box, q: Floats) -> Floats:
-    """Return about the law of each box with the least D(p || q): c q, clipped to the box.
+    """Return about the distribution of each box with the least D(p || q): c q, clipped to the box.
 
     Its sum is piecewise linear in c, with corners where an entry leaves its low or its high end.
     """
@@ -105,8 +109,9 @@ def nearest(box: Box, q: Floats) -> Floats:
 def information_of_rows(box: Box, prior: Floats, centre: Floats) -> tuple[float, float]:
     """Bound I(X; Y) for rows W_x in boxes and a known prior; ``centre`` is a guess of the rows.
 
-    From above: I is at most sum_x p(x) D(W_x || q) for any law q. From below: I is at least
-    sum p(x) W[x, y] ln V(x|y)/p(x) for any V, linear in W. Laws q and V are improved in turn.
+    From above: I is at most sum_x p(x) D(W_x || q) for any distribution q. From below: I is at
+    least sum p(x) W[x, y] ln V(x|y)/p(x) for any V, linear in W. Distributions q and V are improved
+    in turn.
     """
     q, upper = prior @ centre, math.inf
     for _ in range(_ABOVE):
@@ -127,10 +132,11 @@ def information_of_rows(box: Box, prior: Floats, centre: Floats) -> tuple[float,
 def information_of_cells(
     cells: Box, inputs: Box, centre: Floats, shape: tuple[int, int]
 ) -> tuple[float, float]:
-    """Bound I(X; Y) for a joint law in a box, whose law of X is in another one.
+    """Bound I(X; Y) for a joint distribution in a box, whose distribution of X is in another one.
 
-    ``centre`` is a guess of the joint law. From above: I is at most D(p || r q) for any laws r of X
-    and q of Y. From below: I is at least sum p(x, y) ln V(x|y)/r(x) - D(p_X || r), for any V.
+    ``centre`` is a guess of the joint distribution. From above: I is at most D(p || r q) for any
+    distributions r of X and q of Y. From below: I is at least sum p(x, y) ln V(x|y)/r(x) - D(p_X ||
+    r), for any V.
     """
     joint = centre.reshape(shape)
     r, q = joint.sum(axis=1), joint.sum(axis=0)
@@ -171,7 +177,7 @@ def best_guess(box: Box, weights: Floats, centre: Floats) -> tuple[float, float]
 
 
 def best_cells(cells: Box, centre: Floats, shape: tuple[int, int]) -> tuple[float, float]:
-    """Bound sum_y max_x p(x, y) for a joint law in a box, in the same way."""
+    """Bound sum_y max_x p(x, y) for a joint distribution in a box, in the same way."""
     low, high = (side.reshape(shape) for side in cells)
     guess = _guess(centre.reshape(shape))
     lower: float = max(float(low[guess].sum()), 1.0 - float(high[~guess].sum()))

@@ -22,7 +22,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, lowered, raised, sum_error
 from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -32,24 +32,38 @@ from fastpriv.results import Bracket, SdpiConstant
 
 # Three or more inputs.
 
-#: Most inputs that are searched, and cells that wait; cells between two looks at the clock.
-_LARGEST, _WAITING, _ROUND = 8, 4096, 500
-#: Seeded random starts, steps of each, steps of Newton's method, and how often it is repeated.
-_STARTS, _STEPS, _NEWTON, _RAISES = 12, 80, 20, 8
+#: Most inputs that are searched.
+_LARGEST = 8
+#: Most cells that wait.
+_WAITING = 4096
+#: Cells between two looks at the clock.
+_ROUND = 500
+#: Seeded random starts.
+_STARTS = 12
+#: Steps from each.
+_STEPS = 80
+#: Steps of Newton's method.
+_NEWTON = 20
+#: How often it is repeated at a higher level.
+_RAISES = 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
 #: Inputs up to which a step of linear algebra takes no time to speak of.
 _QUICK = 64
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
-#: Most local maxima that are followed up from one set of starts, and how far apart these are.
-_KEPT, _APART = 4, 0.02
-#: Divergences below are left to rho^2; laws nearer than this count as one.
-_NEAR_PRIOR, _SAME = 1e-9, 1e-6
+#: Most local maxima that are followed up from one set of starts.
+_KEPT = 4
+#: How far apart these are.
+_APART = 0.02
+#: Divergences below are left to rho^2.
+_NEAR_PRIOR = 1e-9
+#: Distributions nearer than this count as one.
+_SAME = 1e-6
 
 
 class Ratios:
-    """The two divergences of laws r, rW from p, q, and their ratio.
+    """The two divergences of distributions r, rW from p, q, and their ratio.
 
     Ascents end where they are when the time is over.
     """
@@ -63,7 +77,7 @@ class Ratios:
         self.excess = excess
 
     def logs(self, u: Floats) -> Floats:
-        """Return ln(rW/q) for laws r = p + u."""
+        """Return ln(rW/q) for distributions r = p + u."""
         shift = u @ self.excess
         mean = np.maximum(self.q + shift, 2.0**-1000)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,15 +91,15 @@ class Ratios:
         shift, logs = u @ self.excess, self.logs(u)
         mean = np.maximum(self.q + shift, 0.0)
         # D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
-        off = (size + 8) * ULP * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
+        off = sum_error(size, 8) * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
         depth = 1.0 + float(np.maximum(-logs, 0.0).max())
-        relative = (size + len(mean) + 160) * ULP * depth
+        relative = sum_error(size + len(mean), 160) * depth
         below = raised(divergence(r, self.p, u), size + 160)
         above = divergence(mean, self.q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
         return lowered(above / below, 8.0) if below >= _NEAR_PRIOR else 0.0
 
     def tilted(self, u: Floats, level: Floats | float) -> Floats:
-        """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F of no law in between is larger.
+        """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F does not rise on the way there.
 
         It maximises a minorant of D(rW || q) - l D(r || p). If l is the ratio of r, the ratio
         does not decrease.
@@ -95,7 +109,7 @@ class Ratios:
         return np.asarray(r / r.sum(axis=-1, keepdims=True))
 
     def climbed(self, starts: Floats) -> Floats:
-        """Return laws of larger ratios, by some steps from each start."""
+        """Return distributions of larger ratios, by some steps from each start."""
         r = starts
         for _ in range(_STEPS):
             if self.clock.left() == 0.0:
@@ -115,7 +129,7 @@ class Ratios:
         return level * inputs - divergence(np.maximum(self.q + shift, 0.0), self.q, shift)
 
     def minimiser(self, r: Floats, level: float) -> Floats:
-        """Return a law near r at which F has a local minimum.
+        """Return a distribution near r at which F has a local minimum.
 
         Newton's method in the coordinates u / sqrt(r), with the absolute values of the
         curvatures, so that it leaves saddle points.
@@ -129,7 +143,7 @@ class Ratios:
             scaled = self.excess * root[:, None]
             curvature = level * np.eye(len(r)) - (scaled / mean) @ scaled.T
             slope = root * (level * np.log1p(u / self.p) - self.excess @ self.logs(u))
-            across = np.eye(len(r)) - np.outer(root, root)  # keeps the sum of the law
+            across = np.eye(len(r)) - np.outer(root, root)  # keeps the sum of the distribution
             values, vectors = np.linalg.eigh(across @ curvature @ across)
             sizes = np.maximum(np.abs(values), 1e-9 * level)
             step = -root * (across @ vectors @ ((vectors.T @ across @ slope) / sizes))
@@ -152,7 +166,7 @@ def _step_seconds(inputs: int) -> float:
 
 
 class SdpiSearch:
-    """The ends of the constant so far, the laws that attain the lower one, and levels to prove."""
+    """Bounds on the constant so far, what attains the lower one, and levels to prove."""
 
     def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
         self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
@@ -177,7 +191,7 @@ class SdpiSearch:
             self.lower, self.law = ratio, r
 
     def _peak(self, r: Floats) -> Floats:
-        """Raise the ratio of a law to a local maximum: F at that level is negative beside it."""
+        """Raise a ratio to a local maximum: F at that level is negative beside it."""
         ratio = self.ratios.ratio(r)
         for _ in range(_RAISES):
             moved = self.ratios.minimiser(r, ratio) if ratio > 0.0 else r
@@ -189,7 +203,7 @@ class SdpiSearch:
         return r
 
     def _offer(self, laws: Floats) -> None:
-        """Raise the best of some laws, and keep those that are far from others."""
+        """Raise the best of some distributions, and keep those that are far from others."""
         order = np.argsort([-self.ratios.ratio(r) for r in laws])
         kept: list[Floats] = []
         for r in laws[order]:
@@ -220,7 +234,7 @@ class SdpiSearch:
                     return
 
     def _prove(self, level: float, meter: Meter) -> Floats | None:
-        """Return an empty array if a level is proved, None if it is open, a law that refutes it."""
+        """Return an empty array if a level is proved, None if it is open, else what refutes it."""
         ratios, p = self.ratios, self.ratios.p
         size = len(p)
         alone = (ratios.rows > 0.0).sum(axis=0) == 1
@@ -252,14 +266,14 @@ class SdpiSearch:
 
 #: Seconds of a step beyond which a search would take minutes.
 _LONGEST_STEP = 1.0
-#: Chances of inputs and outputs below this number are not searched: rho^2 and eta have to do.
+#: Probabilities of inputs and outputs below this number are not searched: rho^2 and eta have to do.
 _RARE = 2.0**-500
 
 
 def matrix_sdpi(
     matrix: Floats, prior: Floats, gap: float = 1e-6, time_limit: float | None = None
 ) -> SdpiConstant:
-    """Bracket for S* of a matrix, and a law that attains the lower end.
+    """Bracket for S* of a matrix, and a distribution that attains the lower bound.
 
     Inputs with equal rows count as one. Without a time limit the work is bounded.
     """
@@ -282,12 +296,13 @@ def matrix_sdpi(
         if len(rows) <= _LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, None if time_limit is None else clock.left())
         lower, law = search.lower, search.law
-        # The rows as laws: sums that are off by d change the root of the constant by about d.
+        # The rows as distributions: sums that are off by d change the root of the constant by about
+        # d.
         upper = min(upper, raised((math.sqrt(search.upper) + 8.0 * off) ** 2, 64.0))
     whole = np.zeros(len(prior))
     # Databases with equal rows share the weight of their class as they do under the prior.
     whole[seen] = prior[seen] / prior.sum() * ((p if law is None else law) / p)[which]
-    # Rows that differ tell something, though it may be less than the least double.
+    # Rows that differ reveal something, though it may be less than the smallest positive double.
     return SdpiConstant(min(lower, upper), max(upper, LEAST), whole)
 
 
@@ -313,7 +328,7 @@ class _Pair:
         self.P, self.Q, self.p, self.rest = rows[0], rows[1], float(p[0]), float(p[1])
         self.d = self.P - self.Q
         self.q = self.p * self.P + self.rest * self.Q
-        self.error = (len(self.d) + 160) * ULP
+        self.error = sum_error(len(self.d), 160)
 
     def curve(self, s: float) -> tuple[float, float, float]:
         """Return g at weight p + s, its slope, and a bound on the rounding error of the slope."""

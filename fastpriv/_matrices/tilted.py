@@ -1,4 +1,4 @@
-"""A tilted channel relative to its output law: differences, computed before they can cancel.
+"""A tilted channel relative to its output distribution: differences that do not cancel.
 
 Write W[x, y] = q(y) (1 + u[x, y]). At epsilon 1e-16 the matrix W has lost u. It is computed here
 from q and epsilon, from which information and correlation follow with all their digits.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.divergence import divergence_terms
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, sum_error
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp, wide_powers
 from fastpriv.results import Bracket
@@ -32,10 +32,10 @@ def distances(sizes: tuple[int, ...]) -> Floats:
 
 
 def far_matrix(law: Wide, sizes: tuple[int, ...], epsilon: float) -> Floats:
-    """W[x, y] of a tilted law where some weights q(y) e^(-epsilon d(x, y)) are not doubles.
+    """W[x, y] of a tilted distribution where some weights q(y) e^(-epsilon d(x, y)) underflow.
 
     Powers of e^-epsilon are right to 3 n units in the last place. Weights are divided by their own
-    sum, so that an output which is nearly certain has a chance of 1.
+    sum, so that an output which is nearly certain has a probability of 1.
     """
     powers = wide_powers(wide_exp(-epsilon), len(sizes))[distances(sizes).astype(np.int64)]
     weights = powers * law.reshape(1, -1)
@@ -69,7 +69,7 @@ class Excess(NamedTuple):
 
 
 def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Excess:
-    """Return u[x, y] for the law q tilted by e^(-epsilon d(x, y)).
+    """Return u[x, y] for the distribution q tilted by e^(-epsilon d(x, y)).
 
     Relative to the likeliest output h, B = e^(-epsilon (d(x, y) - d(x, h))) - 1 and
     T(x) = sum_y q(y) B[x, y], in which h has no part, so u = (B - T) / (1 + T). Each of B and T is
@@ -81,7 +81,7 @@ def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Exce
     closer = np.expm1(logs)
     mean = (closer @ q)[:, None]
     size = (np.abs(closer) + np.abs(closer) @ q[:, None]) / (1.0 + mean)
-    errors = (len(law) + 16) * ULP * size + np.where(closer == 0.0, 0.0, LEAST)
+    errors = sum_error(len(law), 16) * size + np.where(closer == 0.0, 0.0, LEAST)
     whole = np.exp(logs) @ q
     return Excess((closer - mean) / (1.0 + mean), errors, np.exp(logs) / whole[:, None])
 
@@ -122,7 +122,7 @@ def perturbed(bracket: Bracket, error: float, strong: float = math.inf) -> Brack
     ``strong`` is a bound on ln W[x, y]/W[x', y] over all databases, known better than the matrix
     at small epsilon. Both numbers are at most (e^strong - 1)^2 / 4. For a contraction, a term
     b (1 - b) (P - Q)^2 / (b P + (1 - b) Q) is at most (P - Q)^2 / (4 min(P, Q)). For a capacity,
-    let q be the mean of the least and the largest entry of each column, of mass
+    let q be the mean of the smallest and the largest entry of each column, of mass
     Z <= (1 + e^strong)/2: then D(W_x, q/Z) <= sum (w - q)^2/q <= tanh^2(strong/2) Z.
     """
     d = 2.0 * error

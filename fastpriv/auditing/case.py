@@ -10,14 +10,13 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
-from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import information, through_entries
 from fastpriv.measures.leakage import (
@@ -31,7 +30,6 @@ from fastpriv.measures.pointwise.record import law_error, row_level
 from fastpriv.measures.realised import INFORMATION_ERROR, raised_information
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness, ruling_out, step_witness
 from fastpriv.notions.notion import Notion
-from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Bracket, IndividualCapacity, Value, Witness, top
 from fastpriv.spaces import Space
@@ -138,8 +136,15 @@ class Case:
         return largest_leak(self.search(), 1, GAP, self.time(searches))
 
     @cached_property
+    def strong_level(self) -> float:
+        """Largest ln W[x, y]/W[x', y] over any two databases x, x'."""
+        return extreme_level(self.channel)
+
+    @cached_property
     def record_levels(self) -> list[float]:
         """Largest leakage about each record."""
+        if self.channel.space.n == 1:  # the record is the database
+            return [self.leakages[0]]
         check.fits(
             self.channel.space.n, "the list of records", "ask row_pml for one record", _RECORDS
         )
@@ -208,26 +213,6 @@ class Case:
         values = space.rows(np.arange(space.size)).T
         return [i for i in range(space.n) if discloses(self.channel, values[i], self.prior)]
 
-    # Numbers that the audit alone needs.
-
-    def distance(self) -> float:
-        """Return the expected Hamming distance of database and output."""
-        if self.channel.output_space != self.channel.space:
-            raise InvalidInput(
-                "outputs must be databases. Call distortion(channel, prior, metric) with a metric."
-            )
-        return expected_distance(self.channel, self.prior)
-
-    def entropy_from_below(self) -> float:
-        """Return a lower bound of H(X) that is at most ln N."""
-        entropy = self.entropy
-        lower = entropy.lower if isinstance(entropy, Bracket) else lowered(entropy, 512.0)
-        return min(lower, math.log(self.channel.space.size))
-
-    def revealed_share(self) -> float:
-        """Return an upper bound of the leakage factor."""
-        return top(guaranteed(NOTIONS["leakage-factor"], self.factor))
-
 
 class SecretCase(Case):
     """The channel from a secret S to the output, with a bound on the errors of its entries."""
@@ -258,12 +243,12 @@ class SecretCase(Case):
     @cached_property
     def odds(self) -> Leakages:
         """Leakages of the outputs about S, from both sides."""
-        return matrix_leakages(self.secret.array, self._masses, self.error)
+        return matrix_leakages(self.secret.table(), self._masses, self.error)
 
     def leading_value(self) -> Witness:
         """Return the output that leaks most about S, and the value of S that it points to."""
         y = int(self.odds.above.argmax())
-        s = self.values[self.secret.array[:, y].argmax()]
+        s = self.values[self.secret.table()[:, y].argmax()]
         return Witness(self.channel.output_row(y), np.array([s]))
 
     def information(self) -> float:

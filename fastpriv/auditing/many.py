@@ -236,7 +236,7 @@ def _grouped(channels: list[Any], priors: list[Any]) -> Iterator[_Task]:
 def _matrix(channel: Any, place: int) -> Floats | None:
     """Return the matrix of a channel on one record, None if the channel has a structure."""
     if isinstance(channel, Channel) and channel.space.n == 1:
-        return channel.array
+        return channel.table()
     if isinstance(channel, AbstractChannel):
         return None
     if isinstance(channel, Distribution) or hasattr(channel, "channel"):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastpriv import __version__, plot
 from fastpriv._core.extras import optional
 from fastpriv._text.html import document, listed, part, row, section
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import NOTIONS
 
@@ -130,7 +129,7 @@ def figures(audit: Audit) -> list[Figure]:
     matplotlib: Any = optional("matplotlib", "plot")
     prior = audit.prior
     # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
-    rows = row_kernels(audit.channel)
+    rows = audit.channel.kernels
     kinds = 1 if rows is None else len(rows.distinct)
     draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
     wanted: list[tuple[str, float, Callable[[Any], Any]]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, singledispatch
 from typing import Any
 
@@ -19,11 +19,9 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised, round_up
-from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._core.wide import Wide, wide
+from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
 from fastpriv._matrices.ratios import inwards
 from fastpriv._matrices.tilted import (
@@ -34,29 +32,26 @@ from fastpriv._matrices.tilted import (
     far_matrix,
     perturbed,
     relative_excess,
-    wide_home,
 )
 from fastpriv._sampling.sequential import States, chain_draws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.leakage import log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow, inner_level
-from fastpriv._structure.type_pairs import TypePairs, log_sizes, pairs_fit, types_array
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import apply_rows, as_prior
-from fastpriv.priors.columns import log_marginal
-from fastpriv.priors.exchangeable import LISTED, inverse_matrix, substitute
-from fastpriv.priors.markov import UnmixedMarkov
-from fastpriv.priors.product import flat_excess
-from fastpriv.priors.unmixing import clipped, rounding, surely_positive
+from fastpriv.priors.exchangeable import LISTED
+from fastpriv.priors.unmixing import rounding, wide_misfit
 from fastpriv.results import Bracket
 
 __all__ = ["PosteriorChannel", "TiltedChannel"]
 
-#: Largest law that is drawn from by sums over its prefixes.
+#: Largest distribution that is drawn from by sums over its prefixes.
 _MAX_DRAWN = 1 << 25
 #: Most types, counted with one axis for each value, of three or more values.
 _BOX = 1 << 24
@@ -66,7 +61,7 @@ FEW = 1 << 16
 
 @singledispatch
 def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) -> Ints:
-    """Draw y with chance proportional to q(y) e^(-epsilon d(x, y)) for each database x.
+    """Draw y with probability proportional to q(y) e^(-epsilon d(x, y)) for each database x.
 
     Cost O(N) for every distinct x and O(n m) for each draw.
     """
@@ -78,14 +73,14 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 def _exchangeable_tilted_draws(
     law: Exchangeable, rows: Ints, epsilon: float, source: Source
 ) -> Ints:
-    """Exchangeable rows, taken in the order of their values.
+    """Exchangeable records, taken in the order of their values.
 
     Databases of one type then share the sums over what can follow: O(n^2) for each type for
     m = 2, O(n m) for each draw.
     """
-    n, m = law.space.n, law.type_weights.ndim + 1
+    n = law.space.n
     check.fits(n * law.type_weights.size, "the table of types", "use fewer rows", 1 << 27)
-    states = States.types(law.log_per_database, law.strides(m))
+    states = States.types(law.log_per_database, law.type_strides)
     order = np.argsort(rows, axis=1, kind="stable")
     drawn = states.draws(np.take_along_axis(rows, order, axis=1), epsilon, source)
     out = np.empty_like(drawn)
@@ -100,17 +95,18 @@ def _markov_tilted_draws(law: Markov, rows: Ints, epsilon: float, source: Source
 
 
 class TypeTilt:
-    """The laws q and R q of a tilted channel over types, and the channel that they make.
+    """The distributions q and R q of a tilted channel over types, and the channel that they make.
 
     A channel W[x, y] = q(y) R[x, y] / (R q)(x) has its largest entry of column y at x = y: a step
-    of x away from y divides R by e^epsilon, and R q, an output law of E_d, changes by at most
-    this factor. For the same reason the least entry is at an x that differs from y in every row.
+    of x away from y divides R by e^epsilon, and R q, an output distribution of E_d, changes by at
+    most this factor. For the same reason the smallest entry is at an x that differs from y in every
+    row.
     """
 
     def __init__(self, law: Exchangeable, home: Exchangeable, kernel: Symmetric) -> None:
         self.n, self.kernel = law.space.n, kernel
         self.types = types_array(self.n, kernel.m)
-        self.sizes = log_sizes(self.types)
+        self.sizes = log_multinomials(self.types)
         place = tuple(self.types[1:])
         #: Logs of q and of R q, summed over the databases of each type.
         self.log_law, self.log_home = law.log_weights[place], home.log_weights[place]
@@ -150,7 +146,7 @@ class TypeTilt:
         return np.asarray(best[tuple(n - self.types)])
 
     def log_joint(self, log_prior: Floats) -> Floats:
-        """Log of the joint law of the types of the output (first axis) and of the database."""
+        """Log of the joint distribution of types: output (first axis) and database."""
         return np.asarray(self.log_law[:, None] + self.pairs.log_laws + (log_prior - self.log_home))
 
     def log_ratios(self, logs: Floats) -> Floats:
@@ -176,19 +172,19 @@ class TypeTilt:
 
 
 def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
-    """Return the laws over types, or None where they have none or are too rare for doubles."""
+    """Return the distributions over types; None where there are none, or doubles underflow."""
     kernel = kernels.distinct[0]
     if not isinstance(law, Exchangeable) or not isinstance(kernel, Symmetric):
         return None
     home = law.through(kernels)
     assert isinstance(home, Exchangeable)
-    if home.type_weights[home.zero_counts >= 0].min() < TINY:
+    if home.type_weights[home.inside].min() < TINY:
         return None
     return TypeTilt(law, home, kernel)
 
 
 class TiltedChannel(AbstractChannel):
-    """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): an output law q, tilted towards x.
+    """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): a distribution q tilted towards x.
 
     Every optimum of the rate-distortion problem with Hamming distortion has this form (Wang-Ying-
     Zhang 2015, proof of Theorem 2). With R the Hamming kernel of E_d, W[x, y] = q(y) R[x, y] /
@@ -197,7 +193,7 @@ class TiltedChannel(AbstractChannel):
     Parameters
     ----------
     law : Distribution
-        The output law q before tilting.
+        The output distribution q before tilting.
     epsilon : float
         How fast weights fall with the Hamming distance, at least 0.
 
@@ -213,7 +209,7 @@ class TiltedChannel(AbstractChannel):
     prior: Distribution
 
     def __new__(cls, law: Distribution, epsilon: float) -> TiltedChannel:
-        """Make a row-by-row channel from a law of independent rows."""
+        """Make a record-by-record channel from a distribution of independent records."""
         rows = cls is TiltedChannel and isinstance(law, Product)
         return super().__new__(TiltedProduct if rows else cls)
 
@@ -223,8 +219,8 @@ class TiltedChannel(AbstractChannel):
     def __init__(self, law: Distribution, epsilon: float) -> None:
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self._set(as_prior(law))
-        self.prior = self.base.through(self.kernels)
-        if self.moves and not math.isfinite(self.prior.epsilon_x()):
+        self.prior = self.base.through(self.hamming_kernels)
+        if self.space.has_neighbours and not math.isfinite(self.prior.epsilon_x()):
             raise InvalidInput(
                 f"at epsilon {self.epsilon:g} some database is too far from all outputs of {law!r} "
                 "for their weights to be told from zero; use a smaller epsilon, or no zeros"
@@ -238,17 +234,20 @@ class TiltedChannel(AbstractChannel):
         return cls(load(given["law"]), given["epsilon"])
 
     def _set(self, law: Distribution) -> None:
+        #: The distribution q that is tilted.
         self.base = law
         self.space = self.output_space = law.space
-        self.kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
+        #: R, record by record.
+        self.hamming_kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
 
-    def owns(self, prior: Distribution) -> bool:
+    def is_own_prior(self, prior: Distribution) -> bool:
+        """Whether a prior is R q, under which the posterior is R itself."""
         return prior == self.prior
 
-    def vectors(self) -> tuple[Floats, Floats]:
-        """Return the output law q and the channel's own prior R q, as vectors."""
+    def base_and_mixture(self) -> tuple[Floats, Floats]:
+        """Return the output distribution q and the channel's own prior R q, as vectors."""
         law = self.base.probabilities()
-        return law, apply_rows(law, self.kernels)
+        return law, apply_rows(law, self.hamming_kernels)
 
     @property
     def entry_error(self) -> float:
@@ -277,20 +276,21 @@ class TiltedChannel(AbstractChannel):
             return None
         return relative_excess(self.base.probabilities(), self.space.sizes, self.epsilon)
 
-    def tilt(self) -> tuple[np.ndarray, Floats]:
+    def log_tilt(self) -> tuple[np.ndarray, Floats]:
         """Return which outputs occur, and -ln (R q)(x) up to a constant."""
         law, logs = self.base.probabilities(), self.base.logs_if_rare()
-        home = apply_rows(law, self.kernels)
+        home = apply_rows(law, self.hamming_kernels)
         # R is symmetric, and all its rows have the same largest entry.
         small = home.min() < TINY
-        tilt = -log_masses(law, self.kernels, logs) if small else -np.log(home)
+        tilt = -log_masses(law, self.hamming_kernels, logs) if small else -np.log(home)
         return law > 0.0 if logs is None else logs > -math.inf, tilt
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
 
-        Weights are computed at a level that is lower by a few units of 2^-53, and a chance that is
-        too small for a double is raised until its ratio to those of neighbours is within the level.
+        Weights are computed at a level that is lower by a few units of 2^-53, and a probability
+        that is too small for a double is raised until its ratio to those of neighbours is within
+        the level.
         """
         n, m = self.space.n, max(self.space.sizes)
         matrix = self._rounded(inner_level(self.epsilon, n, m, room=0.0))
@@ -301,7 +301,7 @@ class TiltedChannel(AbstractChannel):
 
     def _spread(self) -> float:
         """Return the largest |ln W[x, y]/W[x', y]| of neighbours, from logarithms."""
-        occurs, tilt = self.tilt()
+        occurs, tilt = self.log_tilt()
         logs = (tilt[:, None] - self.epsilon * distances(self.space.sizes))[:, occurs]
         axes = self.space.axes.tolist()
         lines = (logs.reshape(-1, m, inner, logs.shape[1]) for inner, m in axes)
@@ -317,19 +317,21 @@ class TiltedChannel(AbstractChannel):
             return far_matrix(self.base.wide(), self.space.sizes, level)
         kernels = RowKernels.symmetric(self.space.sizes, level)
         joint = ProductChannel.of(kernels).nearest_matrix() * self.base.probabilities()
-        # By its own sum, so that an output which is nearly certain has a chance of 1.
+        # By its own sum, so that an output which is nearly certain has a probability of 1.
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def output_distribution(self, prior: Distribution) -> Distribution:
-        if self.owns(prior):
+        if self.is_own_prior(prior):
             return self.base
-        law, home = self.vectors()
-        return Dense.of(law * apply_rows(prior.probabilities() / home, self.kernels), self.space)
+        law, home = self.base_and_mixture()
+        return Dense.of(
+            law * apply_rows(prior.probabilities() / home, self.hamming_kernels), self.space
+        )
 
     @cached_property
     def by_type(self) -> TypeTilt | None:
         """The channel in types, where its rows are exchangeable and databases are many."""
-        return type_tilt(self.base, self.kernels) if self.space.size > LISTED else None
+        return type_tilt(self.base, self.hamming_kernels) if self.space.size > LISTED else None
 
     @property
     def own_level(self) -> float:
@@ -339,7 +341,7 @@ class TiltedChannel(AbstractChannel):
     @cached_property
     def _far(self) -> bool:
         """Whether some database is too far from all outputs for its weight in a double."""
-        return bool(self.vectors()[1].min() < TINY)
+        return bool(self.base_and_mixture()[1].min() < TINY)
 
     @cached_property
     def is_rare(self) -> bool:
@@ -358,27 +360,24 @@ class TiltedChannel(AbstractChannel):
         """Largest |ln p(x)/(R q)(x)| of the channel's own prior."""
         return 0.0
 
-    @property
-    def moves(self) -> bool:
-        """Whether there are neighbours at all."""
-        return max(self.space.sizes) > 1
-
     @cached_property
     def alike_groups(self) -> list[Ints]:
+        """Records in groups that play the same part under R q."""
         return self.prior.alike_records()
 
     @cached_property
     def occurring_values(self) -> list[np.ndarray]:
         """Which values of a row can come out, for every group of rows."""
-        return [log_marginal(self.base, int(rows[0]))[0] > -math.inf for rows in self.alike_groups]
+        return [self.base.log_marginal(int(rows[0]))[0] > -math.inf for rows in self.alike_groups]
 
     @property
     def all_values_occur(self) -> bool:
+        """Whether every value of every record can come out."""
         return all(map(np.all, self.occurring_values))
 
-    def scale(self) -> float:
-        """R[x, x], the chance that no row moves."""
-        return math.prod(k.stay for k in self.kernels if isinstance(k, Symmetric))
+    def stay_probability(self) -> float:
+        """R[x, x], the probability that no row moves."""
+        return math.prod(k.stay for k in self.hamming_kernels if isinstance(k, Symmetric))
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y: at x = y. Cost O(N n).
@@ -386,21 +385,23 @@ class TiltedChannel(AbstractChannel):
         (R q)(x) >= e^(-epsilon d(x, y)) (R q)(y), because R[x, z] >= e^(-epsilon d(x, y)) R[y, z].
         """
         if self._far:
-            return _log_columns(self.base, self.tilt()[1])
-        law, home = self.vectors()
-        return np.asarray(self.scale() * law / home)
+            return _log_columns(self.base, self.log_tilt()[1])
+        law, home = self.base_and_mixture()
+        return np.asarray(self.stay_probability() * law / home)
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y; 0 beyond the range of a double. Cost O(N n)."""
+        """Smallest p(y|x) over x, for every output y; 0 where it underflows. Cost O(N n)."""
         if self._far:
-            return _log_columns(self.base, tropical(self.tilt()[1], self.kernels, np.minimum))
-        law, farthest = self.vectors()
+            return _log_columns(
+                self.base, tropical(self.log_tilt()[1], self.hamming_kernels, np.minimum)
+            )
+        law, farthest = self.base_and_mixture()
         with np.errstate(over="ignore"):
             away = float(np.exp(self.epsilon))
         for i, m in enumerate(self.space.sizes):
             if m > 1:
                 kernels.axis_closure(farthest, away, int(self.space.strides[i]), m)
-        return np.asarray(self.scale() * law / farthest)
+        return np.asarray(self.stay_probability() * law / farthest)
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         drawn = tilted_draws(self.base, rows.astype(np.int64), self.epsilon, source)
@@ -419,33 +420,38 @@ def _log_columns(q: Distribution, extreme: Floats) -> Floats:
 
 
 class TiltedProduct(TiltedChannel, form=True):
-    """A tilted law of independent rows, which acts on every row by itself.
+    """A tilted distribution of independent records, which acts on every record by itself.
 
-    Made by ``TiltedChannel(law, epsilon)`` from a product law.
+    Made by ``TiltedChannel(law, epsilon)`` from a product distribution.
     """
 
     @cached_property
     def as_product(self) -> ProductChannel:
         """The same channel as a product of row channels."""
         assert isinstance(self.base, Product)
-        laws, which, _, place = self.base.paired(self.kernels)
+        laws, which, _, place = self.base.paired(self.hamming_kernels)
         factors = [
-            TiltedRow(self.kernels.distinct[j], self.base.distinct[k])
+            TiltedRow(self.hamming_kernels.distinct[j], self.base.distinct[k])
             for k, j in zip(laws, which, strict=True)
         ]
         return ProductChannel.of(RowKernels(factors, place))
 
     @property
+    def kernels(self) -> RowKernels:  # type: ignore[override]
+        """The kernel of every record."""
+        return self.as_product.kernels
+
+    @property
     def rounding_error(self) -> float:
         """Bound on the error of the logs of all rows' kernels, whose terms may cancel."""
         kinds = self.as_product.kernels.distinct
-        parts = [kernel.noise for kernel in kinds if isinstance(kernel, TiltedRow)]
+        parts = [kernel.log_error for kernel in kinds if isinstance(kernel, TiltedRow)]
         return 2.0 * math.fsum(np.bincount(self.as_product.kernels.assignment) * parts)
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x N array: products of the rows' chances.
+        """Return W[x, y] = p(y|x), an N x N array: products of the rows' probabilities.
 
-        The law of all rows may be out of range where those of single rows are not.
+        The distribution of all rows may be out of range where those of single rows are not.
         """
         self.check_matrix_fits()
         return self.as_product.matrix()
@@ -456,11 +462,11 @@ class TiltedProduct(TiltedChannel, form=True):
         return self.as_product.nearest_matrix()
 
     def output_distribution(self, prior: Distribution) -> Distribution:
-        return self.base if self.owns(prior) else self.as_product.output_distribution(prior)
+        return self.base if self.is_own_prior(prior) else self.as_product.output_distribution(prior)
 
     @cached_property
     def drawn_product(self) -> ProductChannel:
-        """The rows as they are drawn: a chance that rounded to zero is the least double instead.
+        """The records as they are drawn: a probability rounded to zero is the smallest double.
 
         Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
         """
@@ -473,123 +479,18 @@ class TiltedProduct(TiltedChannel, form=True):
         return self.drawn_product.draw(rows, source)
 
 
-@singledispatch
-def unmixed(prior: Distribution, epsilon: float) -> Distribution:
-    """Return p_Y with R_epsilon p_Y = p, clipped at zero, through the vector. Cost O(N n)."""
-    law = prior.as_dense("the output law of E_i")
-    kernels = RowKernels.symmetric(law.space.sizes, epsilon)
-    down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
-    inverse = mix(law.probabilities().copy(), law.space.sizes, down)
-    mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law.probabilities(), epsilon)
-    return Dense.of(mixed, law.space)
-
-
-@unmixed.register
-def _product_unmixed(prior: Product, epsilon: float) -> Distribution:
-    """Independent rows: every row by itself."""
-    laws = []
-    for law in prior.distinct:
-        inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
-        laws.append(np.maximum(inverse, 0.0))
-    return Product.of(laws, prior.assignment)
-
-
-@unmixed.register
-def _exchangeable_unmixed(prior: Exchangeable, epsilon: float) -> Distribution:
-    """Exchangeable rows: a substitution in the polynomial of types."""
-    if epsilon == 0.0:
-        return prior
-    weights, kernel = prior.type_weights, Symmetric(prior.type_weights.ndim + 1, epsilon)
-    inverse = substitute(weights, inverse_matrix(kernel))
-    law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
-    return Exchangeable.of(law)
-
-
-@unmixed.register
-def _markov_unmixed(prior: Markov, epsilon: float) -> Distribution:
-    """Markov chain: kept as such where its databases are too many to list."""
-    if prior.is_long:
-        return UnmixedMarkov(prior, epsilon)
-    return unmixed.dispatch(Distribution)(prior, epsilon)
-
-
-@singledispatch
-def surely_exists(prior: Distribution, epsilon: float) -> bool:
-    """Whether p_Y is positive for the prior itself, not only for one some units away."""
-    law = prior.as_dense("the output law of E_i")
-    return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
-
-
-@surely_exists.register
-def _exchangeable_surely_exists(prior: Exchangeable, epsilon: float) -> bool:
-    if epsilon == 0.0:
-        return False
-    weights, kernel = prior.type_weights, Symmetric(prior.type_weights.ndim + 1, epsilon)
-    inverse = inverse_matrix(kernel)
-    error = rounding(prior.space.n) * substitute(weights, np.abs(inverse))
-    return bool((substitute(weights, inverse) >= error).all())
-
-
-@singledispatch
-def misfit(prior: Distribution, other: Distribution) -> float:
-    """Return the largest |ln p(x)/q(x)| between two full-support laws of one structure."""
-    return _log_misfit(prior.probabilities(), other.probabilities())
-
-
-@misfit.register
-def _product_misfit(prior: Product, other: Distribution) -> float:
-    """Independent rows: the sum over rows."""
-    parts, counts = _row_misfits(prior, other)
-    return math.fsum(counts * parts)
-
-
-@misfit.register
-def _exchangeable_misfit(prior: Exchangeable, other: Distribution) -> float:
-    assert isinstance(other, Exchangeable)
-    return _log_misfit(prior.type_weights, other.type_weights)
-
-
-def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
-    """Return the largest |ln p(x)/(R q)(x)| of laws whose digits doubles do not hold."""
-    mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
-    if not (mixed.mantissa > 0.0).all():
-        return math.inf
-    return float(np.abs((p / mixed).logs()).max())
-
-
-def row_misfit(prior: Distribution, other: Distribution) -> float:
-    """Return the largest |ln p_i(s)/q_i(s)| of any row, of two laws of independent rows."""
-    return float(_row_misfits(prior, other)[0].max())
-
-
-def _row_misfits(prior: Distribution, other: Distribution) -> tuple[Floats, Ints]:
-    """Return the misfits of the distinct rows, and how many rows have each."""
-    assert isinstance(prior, Product)
-    assert isinstance(other, Product)
-    pairs = np.stack([prior.assignment, other.assignment])
-    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
-    parts = [_log_misfit(prior.distinct[k], other.distinct[j]) for k, j in kinds.T]
-    return np.array(parts), counts
-
-
-def _log_misfit(p: Floats, q: Floats) -> float:
-    """Return the largest |ln p/q| over the support of p."""
-    p, q = p[p > 0], q[p > 0]
-    return float(np.abs(log_ratio(p, q)).max())
-
-
 class PosteriorChannel(TiltedChannel):
     """E_i: p(x|y) = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, for a given prior.
 
     Optimal for identifiability (Wang-Ying-Zhang 2015, Theorem 1, Lemma 4) and for mutual
-    information (Theorem 2) at distortion h(epsilon). With p_Y = R^-1 p the channel is
-    W[x, y] = p_Y(y) R[x, y] / p(x): the law p_Y tilted, at home with the prior. Its DP level is
+    information (Theorem 2) at distortion h(epsilon). With p_Y = R^-1 p the channel is W[x, y] =
+    p_Y(y) R[x, y] / p(x): the distribution p_Y tilted, at home with the prior. Its DP level is
     epsilon + eps_X, its information that of E_d run backwards, from p_Y to p.
 
     Parameters
     ----------
     prior : Distribution
-        Law of the databases.
+        Distribution of the databases.
     epsilon : float
         Identifiability level, at least ``prior.epsilon_tilde()``.
 
@@ -610,7 +511,7 @@ class PosteriorChannel(TiltedChannel):
     """
 
     def __new__(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Make a row-by-row channel from independent rows, one without lists from a long chain."""
+        """Choose the class: for independent records, for a long chain, or for any prior."""
         if cls is PosteriorChannel and isinstance(prior, Product):
             return object.__new__(PosteriorProduct)
         if cls is PosteriorChannel and isinstance(prior, Markov) and prior.is_long:
@@ -640,14 +541,14 @@ class PosteriorChannel(TiltedChannel):
                 f"E_i does not exist at epsilon {described(self.epsilon)} for {self.prior!r}; it "
                 f"needs epsilon >= epsilon_tilde = {described(float(least))}"
             )
-        self._set(unmixed(self.prior, self.epsilon))
+        self._set(self.prior.unmixed(self.epsilon))
 
     @classmethod
-    def near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
+    def up_to_rounding(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
         """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y is harmless."""
         self = cls.__new__(cls, prior, epsilon)
         self.epsilon, self.prior = epsilon, prior
-        self._set(unmixed(prior, epsilon))
+        self._set(prior.unmixed(epsilon))
         return self
 
     def definition(self) -> dict[str, Any]:
@@ -658,19 +559,19 @@ class PosteriorChannel(TiltedChannel):
         epsilon = check.real(given["epsilon"], "epsilon", least=0.0)
         prior = load(given["prior"])
         if epsilon >= float(prior.epsilon_tilde()) * (1.0 - 2.0**-30):
-            return cls.near(prior, epsilon)
+            return cls.up_to_rounding(prior, epsilon)
         return cls(prior, epsilon)  # says why not
 
     @cached_property
     def own_level(self) -> float:
         """Epsilon, or the level of what is drawn where E_i may exist up to rounding only."""
-        if self.misfit <= rounding(self.space.n) and surely_exists(self.prior, self.epsilon):
+        if self.misfit <= rounding(self.space.n) and self.prior.surely_unmixed(self.epsilon):
             return self.epsilon
         return self.drawn_level
 
     @property
     def drawn_level(self) -> float:
-        """Bound on the identifiability of the output law as it was rounded to floats.
+        """Bound on the identifiability of the output distribution as it was rounded to floats.
 
         p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
         epsilon 0 the output does not depend on x, and the prior's own level remains.
@@ -681,7 +582,7 @@ class PosteriorChannel(TiltedChannel):
 
     @cached_property
     def _worst_misfit(self) -> float:
-        """The misfit, from wide numbers where doubles have lost digits of the laws."""
+        """The misfit, from wide numbers where doubles have lost digits of the distributions."""
         if self.prior.log_smallest() > math.log(TINY) or self.space.size > FEW:
             return self.misfit
         laws = self.prior.wide(), self.base.wide()
@@ -695,14 +596,14 @@ class PosteriorChannel(TiltedChannel):
     @cached_property
     def misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
-        return misfit(self.prior, self.base.through(self.kernels))
+        return self.prior.misfit(self.base.through(self.hamming_kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"
 
 
 class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
-    """E_i for independent rows, which acts on every row by itself."""
+    """E_i for independent records, which acts on every record by itself."""
 
     @property
     def own_level(self) -> float:
@@ -718,7 +619,7 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
             for p, q in zip(self.prior.distinct, self.base.distinct, strict=True)
             if p.min() < TINY
         ]
-        return max([row_misfit(self.prior, self.base.through(self.kernels)), *rare])
+        return max([self.prior.record_misfit(self.base.through(self.hamming_kernels)), *rare])
 
     @property
     def _misfit_error(self) -> float:
@@ -740,7 +641,7 @@ class PosteriorChain(PosteriorChannel, form=True):
 
     @property
     def drawn_level(self) -> float:
-        """No law is rounded: outputs are drawn along the chain."""
+        """No distribution is rounded: outputs are drawn along the chain."""
         return self.epsilon
 
     @property

@@ -22,7 +22,6 @@ from fastpriv.errors import TooLarge, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.priors import Distribution, Exchangeable, Product
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 
@@ -161,7 +160,7 @@ def solve_pd_capacity(
 def _types(prior: Distribution) -> Exchangeable | None:
     """Return the law of the types of bits whose order does not matter, unless they are few."""
     few = prior.space.size <= _MOST and not isinstance(prior, Exchangeable)
-    return None if few or prior.space.m != 2 or prior.space.n < 2 else as_exchangeable(prior)
+    return None if few or prior.space.m != 2 or prior.space.n < 2 else prior.by_type()
 
 
 def _without_program(prior: Distribution, epsilon: float) -> Solution | None:

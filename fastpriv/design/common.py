@@ -71,7 +71,7 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
     for k in range(_TRIES):
-        channel = PosteriorChannel.near(prior, max(aim, 0.0))
+        channel = PosteriorChannel.up_to_rounding(prior, max(aim, 0.0))
         over = channel.drawn_level - epsilon
         lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
         if over <= 0.0 or not lower >= tilde:

@@ -25,7 +25,6 @@ from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution, Exchangeable
 from fastpriv.priors.base import as_prior
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_pml"]
@@ -101,7 +100,7 @@ def solve_pd_pml(
         return rounded_up(constant_mechanism(law), law)
     task = made_task(epsilon, False, gap, time_limit, "auto")
     small = law.space.size <= _MOST and not isinstance(law, Exchangeable)
-    types = None if small else as_exchangeable(law)
+    types = None if small else law.by_type()
     if types is not None:
         return _on_types(types, law, epsilon, task)
     support = np.flatnonzero(law.probabilities()) if law.space.size <= _MOST**2 else np.arange(0)

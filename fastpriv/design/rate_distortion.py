@@ -206,13 +206,13 @@ def _truthful(prior: Distribution) -> RateDistortion:
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
-    channel = PosteriorChannel.near(prior, slope)
+    channel = PosteriorChannel.up_to_rounding(prior, slope)
     cost = expected_distance(channel, prior)
     for k in range(50):
         if target is None or cost <= target:
             break
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
-        channel = PosteriorChannel.near(prior, slope)
+        channel = PosteriorChannel.up_to_rounding(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
     bound = _tangent(value, cost, slope, target)

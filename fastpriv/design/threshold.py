@@ -65,7 +65,7 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
     neighbours = distances(prior.space.sizes) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
-    E_i = PosteriorChannel.near(prior, epsilon - margin).matrix()[firsts]
+    E_i = PosteriorChannel.up_to_rounding(prior, epsilon - margin).matrix()[firsts]
     W = _with_room(E_i, _least_rooms(epsilon - odds, group), epsilon, margin)[group]
     level = _crossing_level(W, odds, group)
     value = expected_distance(Channel(W, prior.space), prior)

@@ -25,10 +25,10 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.identifiability import likeliest_move, likeliest_step, type_odds
+from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     count_leakages,
     leakages,
@@ -37,21 +37,19 @@ from fastpriv.measures.pointwise.database import (
     type_leakages,
 )
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import as_exchangeable
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
-#: Most outputs that are listed, and most entries that are searched.
-FEW, _SCANNED = 5, 1 << 25
+#: Most outputs that are listed.
+FEW = 5
+#: Most entries that are searched, a tenth of a second.
+_SCANNED = 1 << 25
 
 
 @singledispatch
 def step_witness(channel: AbstractChannel, prior: Distribution | None = None) -> Witness:
-    """Return what attains the neighbour level, or under a prior the posterior level.
-
-    Through the matrix; TooLarge where it is too large to be searched.
-    """
-    return _matrix_step(channel, None if prior is None else prior.probabilities())
+    """Return what attains the neighbour level, or under a prior the posterior level."""
+    return matrix_step_witness(channel, prior)
 
 
 @singledispatch
@@ -64,6 +62,11 @@ def extreme_witness(channel: AbstractChannel) -> Witness:
 @singledispatch
 def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Return the output that leaks most, and the likeliest database behind it."""
+    return matrix_leakage_witness(channel, prior)
+
+
+def matrix_leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
+    """Through the matrix; TooLarge where it is too large to be searched."""
     y = int(leakages(channel, prior).above.argmax())
     column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
     return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
@@ -103,11 +106,14 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
     return int(apart.argmax())
 
 
-def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
-    """Find the neighbours and the output with the largest ratio of joint (or given) chances."""
+def matrix_step_witness(channel: AbstractChannel, prior: Distribution | None) -> Witness:
+    """Find the neighbours and the output with the largest ratio of joint (or given) probabilities.
+
+    Through the matrix; TooLarge where it is too large to be searched.
+    """
     joint, space = np.array(_small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
-        joint *= (prior * 2.0**900)[:, None]
+        joint *= (prior.probabilities() * 2.0**900)[:, None]
     axes = [(int(s), m) for s, m in zip(space.strides, space.sizes, strict=True) if m > 1]
     if not axes:
         raise InvalidInput("no row has a second value, so there are no neighbours")
@@ -137,7 +143,7 @@ def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
 
 @ruling_out.register
 def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
-    """All outputs that occur, less those that every value of every row can cause."""
+    """All outputs that occur, less those that every value of every record can cause."""
     kernels = channel.kernels
     counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
     seen = [np.flatnonzero(kernel.matrix.max(axis=0) > 0.0) for kernel in kernels.distinct]
@@ -161,7 +167,7 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
 @ruling_out.register(HammingChannel)
 @ruling_out.register(TiltedChannel)
 def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
-    """No output that occurs does, also where a chance rounds to 0."""
+    """No output that occurs does, also where a probability rounds to 0."""
     return 0, np.empty((0, channel.space.n), dtype=np.int64)
 
 
@@ -181,10 +187,10 @@ def _product_step_witness(channel: ProductChannel, prior: Distribution | None = 
 
 
 def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
-    """Return the worst row with its two values and output; other outputs are the likeliest."""
+    """Return the worst record with its two values and output; other outputs are the likeliest."""
     best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
     for kernel, rows in kernels.groups():
-        level, s, t = kernel.worst()
+        level, s, t = kernel.largest_ratio()
         if prior is not None:
             check.fits(kernel.shape[0] ** 2, "the pairs of a row's values", "ask for levels only")
             ratios = prior.log_ratios(rows)
@@ -204,7 +210,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     y = np.empty_like(x)
     for other, users in kernels.groups():
         y[users] = other.likeliest(x[users])
-    y[i] = kernel.telling(s, t)
+    y[i] = kernel.revealing_output(s, t)
     moved = x.copy()
     moved[i] = t
     return Witness(y, x, moved)
@@ -228,12 +234,12 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 
 @extreme_witness.register
 def _product_extreme_witness(channel: ProductChannel) -> Witness:
-    """In every row the two values and the output that are furthest apart."""
+    """In every record the two values and the output that are furthest apart."""
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
-        _, s, t = kernel.worst()
-        x[rows], other[rows], y[rows] = s, t, kernel.telling(s, t)
+        _, s, t = kernel.largest_ratio()
+        x[rows], other[rows], y[rows] = s, t, kernel.revealing_output(s, t)
     return Witness(y, x, other)
 
 
@@ -256,14 +262,14 @@ def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None
     else:
         v, w = _widest(channel.kernel.matrix, query.neighbours())
         first, second = query.step(v, w)
-    return Witness(np.array([channel.kernel.telling(v, w)]), first, second)
+    return Witness(np.array([channel.kernel.revealing_output(v, w)]), first, second)
 
 
 @extreme_witness.register
 def _query_extreme_witness(channel: QueryChannel) -> Witness:
     """Among the answers that occur."""
     seen = channel.query.seen()
-    v, w, y = _furthest(channel.occurring_answers())
+    v, w, y = _furthest(channel.occurring_rows())
     first, second = (channel.query.database((), (), int(seen[a])) for a in (v, w))
     return Witness(np.array([y]), first, second)
 
@@ -283,14 +289,14 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
-    """Over moves of one row from class to class. Cost O(classes)."""
-    source, target = channel.stack.source, channel.stack.target
+    """Over moves of one record from class to class. Cost O(classes)."""
+    source, target = channel.all_classes.source, channel.all_classes.target
     if prior is None:
-        at = largest_ratio(channel.entry[source], channel.entry[target])
+        at = largest_ratio(channel.all_entries[source], channel.all_entries[target])
     else:
-        odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
+        odds = type_odds(channel, prior) if prior.by_type() is not None else None
         if odds is None:
-            return _matrix_step(channel, prior.probabilities())
+            return matrix_step_witness(channel, prior)
         at = likeliest_move(channel, odds)[1]
     pairs = channel.pair_counts(int(source[at]))
     moved = pairs - channel.pair_counts(int(target[at]))
@@ -306,7 +312,7 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
     """Over the classes against each type of output. Cost O(classes)."""
     most, least = (np.array([f(e) for e in channel.entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
-    first, entry = int(channel.stack.starts[j]), channel.entries[j]
+    first, entry = int(channel.all_classes.starts[j]), channel.entries[j]
     x, y = _laid_out(channel.pair_counts(first + int(entry.argmax())))
     other, _ = _laid_out(channel.pair_counts(first + int(entry.argmin())))
     return Witness(y, x, other)
@@ -315,13 +321,13 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
 @leakage_witness.register
 def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
-        return leakage_witness.dispatch(AbstractChannel)(channel, prior)
+        return matrix_leakage_witness(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
     alive = possible_types(channel, types)[channel.classes[j].row]
     entry = np.where(alive, channel.entries[j], -1.0)
-    x, y = _laid_out(channel.pair_counts(int(channel.stack.starts[j]) + int(entry.argmax())))
+    x, y = _laid_out(channel.pair_counts(int(channel.all_classes.starts[j]) + int(entry.argmax())))
     return Witness(y, x)
 
 
@@ -340,23 +346,23 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     """
     if prior is None:
         witness = _home_step(channel.prior, channel.alike_groups)
-    elif channel.owns(prior):
-        witness = _rows_step(channel.kernels, None)
+    elif channel.is_own_prior(prior):
+        witness = _rows_step(channel.hamming_kernels, None)
     else:
-        tilted = Dense.of(prior.probabilities() / channel.vectors()[1], channel.space)
-        witness = _rows_step(channel.kernels, tilted)
+        tilted = Dense.of(prior.probabilities() / channel.base_and_mixture()[1], channel.space)
+        witness = _rows_step(channel.hamming_kernels, tilted)
     occurs = channel.base.log_prob(witness.output) > -math.inf
     if occurs and channel.all_values_occur:
         return witness
-    return step_witness.dispatch(AbstractChannel)(channel, prior)
+    return matrix_step_witness(channel, prior)
 
 
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
-    """From the largest and least tilt behind every output. Cost O(N n m)."""
-    law, home = channel.vectors()
+    """From the largest and smallest tilt behind every output. Cost O(N n m)."""
+    law, home = channel.base_and_mixture()
     tilt = -np.log(home)
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
     y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
     column = _log_column(channel, y)
     return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
@@ -375,39 +381,31 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     logs = np.zeros(1)
     for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
         logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
-    return np.asarray(logs - np.log(channel.vectors()[1]))
+    return np.asarray(logs - np.log(channel.base_and_mixture()[1]))
 
 
-@step_witness.register
-def _tilted_product_step_witness(
-    channel: TiltedProduct, prior: Distribution | None = None
-) -> Witness:
-    return step_witness(channel.as_product, prior)
+for _witness in (step_witness, extreme_witness, leakage_witness):
+    measure_as_product(_witness)
 
 
-@extreme_witness.register
-def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
-    return extreme_witness(channel.as_product)
-
-
-@leakage_witness.register
-def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
-    return leakage_witness(channel.as_product, prior)
-
-
-# Databases and outputs that stand out under a prior, for witnesses of row-by-row channels.
+# Databases and outputs that stand out under a prior, for witnesses of record-by-record channels.
 
 
 @singledispatch
 def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Return the output of a row-by-row channel that leaks most, and its likeliest cause."""
+    """Return the output of a record-by-record channel that leaks most, and its likeliest cause."""
+    return vector_leading(prior, kernels)
+
+
+def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Through the leakages of all outputs."""
     y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
     return y, _cause(prior, kernels, y)
 
 
 @leading.register
 def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Independent rows: those of every row by itself."""
+    """Independent records: those of every record by itself."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
@@ -420,7 +418,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
     """Exchangeable bits with one kernel: over types of outputs."""
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        return leading.dispatch(Distribution)(prior, kernels)
+        return vector_leading(prior, kernels)
     ones = max(by_type, key=lambda leak: leak[1])[0]
     y = np.repeat([0, 1], [prior.space.n - ones, ones])
     return y, _cause(prior, kernels, y)
@@ -428,7 +426,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
 
 @singledispatch
 def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
-    """Return the output of one row that leaks most, and the likeliest value behind it."""
+    """Return the output of one record that leaks most, and the likeliest value behind it."""
     y = int(vector_leakages(law, [kernel]).above.argmax())
     return y, int(np.where(law > 0, kernel.matrix[:, y], -1.0).argmax())
 
@@ -441,7 +439,7 @@ def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
 
 
 def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
-    """Return the database with the largest chance of y, of those that can occur."""
+    """Return the database with the largest probability of y, of those that can occur."""
     x = np.empty_like(y)
     for kernel, rows in kernels.groups():
         x[rows] = kernel.causes(y[rows])
@@ -449,7 +447,7 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
         return x
     possible, logs = prior.probabilities() > 0, np.zeros(1)
     for kernel, value in zip(kernels, y.tolist(), strict=True):
-        logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
+        logs = np.add.outer(logs, kernel.log_relative[:, value]).reshape(-1)
     return prior.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
 
 
@@ -457,8 +455,13 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
 def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Return a database and one of ``rows``, where p falls most as its value s becomes t.
 
-    The rows have the same size. Through the vector.
+    The rows have the same size.
     """
+    return vector_steepest(prior, rows, s, t)
+
+
+def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Through the vector of the prior."""
     p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
         m, inner = space.sizes[i], int(space.strides[i])
@@ -474,7 +477,7 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 
 @steepest.register
 def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Independent rows: the steepest law; the other rows hold their likeliest values."""
+    """Independent records: the steepest law; the other records hold their likeliest values."""
     used, first = np.unique(prior.assignment[rows], return_index=True)
     tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
     seen = tops > 0
@@ -487,8 +490,8 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
-    lines, n, axes = prior.line_table, prior.space.n, prior.type_weights.ndim
+    """Exchangeable records: by the counts of the other records, those of the steepest line."""
+    lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
     best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
@@ -501,10 +504,10 @@ def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> t
 
 @steepest.register
 def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Chain: by the values on both sides of a row that make it steepest."""
+    """Chain: by the values on both sides of a record that make it steepest."""
     first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
-        return steepest.dispatch(Distribution)(prior, rows, s, t)
+        return vector_steepest(prior, rows, s, t)
     # What a row's value gains from being first, from the row before it and from the next one.
     start = log_ratio(first[s : s + 1], first[t : t + 1])
     before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])

@@ -30,13 +30,27 @@ if TYPE_CHECKING:
 
 __all__ = ["bayes_risk", "composition", "profile", "renyi", "roc", "type_two_error"]
 
-#: Epsilons of a curve to begin with, steps of the finest grid, and what passes for straight.
-_POINTS, _FINEST, _BENT = 9, 400, 0.004
+#: Epsilons of a curve to begin with.
+_POINTS = 9
+#: Steps of the finest grid.
+_FINEST = 400
+#: Part of the height up to which a piece counts as straight: less than a line is wide.
+_BENT = 0.004
+#: Points of a curve of errors, closer together near its ends.
+_ERRORS = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 25))
+#: Levels of a grid.
+_LEVELS = 48
+#: Level up to which the grid is dense.
+_SHOWN = 8.0
+#: A delta too small to see.
+_UNSEEN = 1e-4
+#: Largest level of a line, whose slope then does not overflow.
+_STEEPEST = 600.0
 #: Most epsilons at which a curve bends that are all drawn.
 _BENDS = 256
 #: Larger than any loss.
 _LARGEST = sys.float_info.max
-#: Least delta that can be drawn.
+#: Smallest delta that can be drawn.
 _LEAST = 1e-300
 #: Most steps: a double does not distinguish larger numbers.
 _COUNTED = 2**53
@@ -243,14 +257,6 @@ def composition(
     ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
     finish(ax, "number of releases", "epsilon spent (nats)", legend=legend)
     return ax
-
-
-#: Points of a curve of errors, closer together near its ends.
-_ERRORS = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 25))
-#: Levels of a grid, the level up to which it is dense, and a delta too small to be seen.
-_LEVELS, _SHOWN, _UNSEEN = 48, 8.0, 1e-4
-#: Largest level of a line, whose slope is then below the largest double.
-_STEEPEST = 600.0
 
 
 def type_two_error(

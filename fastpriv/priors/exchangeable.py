@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,23 +20,26 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, log_error
-from fastpriv._structure.counts import log_binomials
+from fastpriv._matrices.leakage import TINY, log_error, log_law
+from fastpriv._structure.counts import log_binomial, log_class_sizes
+from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.errors import InvalidInput, described
-from fastpriv.priors.base import (
-    Distribution,
-    LineDistribution,
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.product import Uniform
+from fastpriv.priors.unmixing import (
+    clipped,
+    least_epsilon,
+    log_misfit,
+    rounding,
+    tilde_bound,
+    vector_threshold,
 )
-from fastpriv.priors.product import Product, Uniform
-from fastpriv.priors.unmixing import least_epsilon, rounding, tilde_bound, vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
 
-#: Most bits whose binomials are formed exactly.
-_EXACT = 4096
 #: Most databases that are listed where a type is too rare for doubles.
 _LISTED = 1 << 16
 #: Most types that are listed.
@@ -62,7 +65,7 @@ def from_counts(weights: Mapping[Any, float]) -> Floats:
 
 
 def without_one(weights: Any) -> list[Any]:
-    """For each value v: weights over the types of the other rows when one row holds v, times n.
+    """For each value v: weights over the types of the other records when one row holds v, times n.
 
     Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
     holds v and the others have type t.
@@ -109,20 +112,20 @@ def substitute(weights: Floats, matrix: Floats) -> Floats:
 
 
 class Exchangeable(LineDistribution):
-    """A law under which databases with the same counts of values are equally likely.
+    """A distribution under which databases with the same counts of values are equally likely.
 
     Parameters
     ----------
     weights : array or mapping
-        For two values per row, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m values,
-        an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v rows hold
-        value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count tuples
-        ``(c_0, ..., c_(m-1))`` to probabilities.
+        For two values per record, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m
+        values, an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v
+        rows hold value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count
+        tuples ``(c_0, ..., c_(m-1))`` to probabilities.
 
     Notes
     -----
-    A type is stored as a monomial and the law as a homogeneous polynomial of degree n in m
-    variables, sum_t w_t u^t. A row-by-row channel substitutes u_s = sum_y W[s, y] z_y, which
+    A type is stored as a monomial and the distribution as a homogeneous polynomial of degree n in m
+    variables, sum_t w_t u^t. A record-by-record channel substitutes u_s = sum_y W[s, y] z_y, which
     costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
 
     Examples
@@ -138,7 +141,7 @@ class Exchangeable(LineDistribution):
             weights = from_counts(weights)
         table = check.array(weights, "weights")
         self._set(check.law(table, "weights", max(table.ndim, 1)))
-        if np.any(self.type_weights[self.zero_counts < 0] > 0):
+        if np.any(self.type_weights[~self.inside] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
                 f"{self.space.n}"
@@ -161,21 +164,39 @@ class Exchangeable(LineDistribution):
         return cls(given["weights"])
 
     @classmethod
-    def of(cls, weights: Floats) -> Exchangeable:
+    def of(
+        cls,
+        weights: Floats,
+        log_weights: Floats | None = None,
+        log_per_database: Floats | None = None,
+        lines: Floats | None = None,
+    ) -> Exchangeable:
+        """Make a prior of checked weights, and what is known better than the weights tell.
+
+        These are the logs of the weights and of single databases, where some underflow, and the
+        lines of ``conditional_lines``.
+        """
         self = cls.__new__(cls)
         self._set(weights)
+        for name, known in (
+            ("log_weights", log_weights),
+            ("log_per_database", log_per_database),
+            ("_lines", lines),
+        ):
+            if known is not None:
+                self.__dict__[name] = known  # in the place of the cached property
         return self
 
     @classmethod
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
-        """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
+        """Return n bits, independent given a common probability of 1 that is Beta(a, b)."""
         n = check.integer(n, "n", 1)
         check.fits(n, "the weights", "use fewer rows")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
             raise InvalidInput("a and b must be positive")
-        # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
-        # known exactly, also where a weight is too small for a double.
+        # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). So the
+        # lines are known exactly, also where a weight underflows.
         k = np.arange(n, dtype=np.longdouble)
         lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
         steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
@@ -185,15 +206,11 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
             )
-        self = cls.of(weights / weights.sum())
-        self.__dict__["line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())
-        kept = self.type_weights > TINY
-        self.__dict__["log_weights"] = np.where(
-            kept, np.log(np.where(kept, self.type_weights, 1.0)), logs
-        )
-        self.__dict__["log_per_database"] = logs - self.log_class_sizes
-        return self
+        weights = weights / weights.sum()
+        kept = weights > TINY
+        own = np.where(kept, np.log(np.where(kept, weights, 1.0)), logs)
+        return cls.of(weights, own, logs - log_class_sizes(n, 1), lines)
 
     @property
     def weights(self) -> Floats:
@@ -201,34 +218,23 @@ class Exchangeable(LineDistribution):
         return check.shown(self.type_weights)
 
     @cached_property
-    def zero_counts(self) -> Ints:
-        """Count of value 0 for every entry of the weights; negative outside the simplex."""
-        return np.asarray(self.space.n - sum(np.indices(self.type_weights.shape)))
+    def counts(self) -> Ints:
+        """How many records hold each value, [v, ...], for every entry of the weights.
+
+        Outside the simplex of types the count of value 0 is negative.
+        """
+        others = np.indices(self.type_weights.shape)
+        return np.concatenate([self.space.n - others.sum(axis=0)[None], others])
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Which entries of the weights are types."""
+        return np.asarray(self.counts[0] >= 0)
 
     @cached_property
     def log_class_sizes(self) -> Floats:
-        """Log of the number of databases of each type, from exact binomials; 0 outside.
-
-        Of so many bits that their binomials are long numbers, by sums of logarithms.
-        """
-        n, axes = self.space.n, self.type_weights.ndim
-        if axes == 1 and n > _EXACT:
-            return log_binomials(n)
-        tops = [n] if axes == 1 else range(n + 1)
-        table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
-        for top in tops:
-            ways = 1
-            for k in range(top + 1):
-                table[top if axes > 1 else 0, k] = math.log(ways)
-                ways = ways * (top - k) // (k + 1)
-        if axes == 1:
-            return np.asarray(table[0])
-        left = np.full(self.type_weights.shape, n)
-        logs = np.zeros(self.type_weights.shape)
-        for counts in np.indices(self.type_weights.shape):
-            logs += table[np.maximum(left, 0), counts]
-            left = left - counts
-        return logs
+        """Log of the number of databases of each type; 0 outside the simplex."""
+        return log_class_sizes(self.space.n, self.type_weights.ndim)
 
     @cached_property
     def log_weights(self) -> Floats:
@@ -241,8 +247,8 @@ class Exchangeable(LineDistribution):
         return np.asarray(self.log_weights - self.log_class_sizes)
 
     @cached_property
-    def possible(self) -> Ints:
-        """Numbers of ones that can occur, for two values per row."""
+    def possible_counts(self) -> Ints:
+        """Numbers of ones that can occur, for two values per record."""
         return np.flatnonzero(self.log_weights > -math.inf)
 
     @cached_property
@@ -254,14 +260,15 @@ class Exchangeable(LineDistribution):
             return log_error(self.log_weights, 0.0)
         return 8.0 * ULP * float(np.abs(self.log_weights[live]).max(initial=0.0))
 
-    def strides(self, m: int) -> Ints:
-        return (self.space.n + 1) ** np.arange(m - 1)[::-1]
+    @property
+    def type_strides(self) -> Ints:
+        """How far one more record of value 1 .. m-1 moves in the flat weights."""
+        return (self.space.n + 1) ** np.arange(self.type_weights.ndim)[::-1]
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        m = self.type_weights.ndim + 1
-        steps = np.concatenate([[0], self.strides(m)])
+        steps = np.concatenate([[0], self.type_strides])
         place = np.zeros(1, dtype=np.int64)
         for _ in range(self.space.n):
             place = (place[:, None] + steps).reshape(-1)
@@ -284,7 +291,7 @@ class Exchangeable(LineDistribution):
         return -float(self.log_per_database.max())
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability, over types. Rounded down.
+        """Log of the smallest positive probability, over types. Rounded down.
 
         By some ulp of the log-factorials and of up to n steps from one type to the next.
         """
@@ -295,11 +302,11 @@ class Exchangeable(LineDistribution):
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
     def conditional_lines(self, rows: Ints) -> Floats:
-        """A row's law given the counts of all others, for every such counts."""
-        return self.line_table
+        """A row's distribution given the counts of all others, for every such counts."""
+        return self._lines
 
     @cached_property
-    def line_table(self) -> Floats:
+    def _lines(self) -> Floats:
         # Weights times small integers are exact in extended precision.
         parts = without_one(self.type_weights.astype(np.longdouble))
         simplex = sum(np.indices(parts[0].shape)) < self.space.n
@@ -309,12 +316,11 @@ class Exchangeable(LineDistribution):
         return [np.arange(self.space.n)]
 
     def marginal_sum(self, rows: Ints) -> Floats:
-        counts = np.stack([self.zero_counts, *np.indices(self.type_weights.shape)])
-        means = (counts * self.type_weights).reshape(len(counts), -1).sum(axis=1)
+        means = (self.counts * self.type_weights).reshape(len(self.counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
     def through(self, kernels: RowKernels) -> Distribution:
-        """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
+        """Distribution of the output: exchangeable if all records share a kernel, else dense."""
         if len(kernels.distinct) > 1:
             return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
@@ -322,7 +328,7 @@ class Exchangeable(LineDistribution):
         return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists, by bisection over types.
+        """Return the smallest epsilon for which E_i exists, by bisection over types.
 
         About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
         is found through the vector of all databases, or if that is long bounded from above.
@@ -343,11 +349,73 @@ class Exchangeable(LineDistribution):
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
 
+    def by_type(self) -> Exchangeable:
+        return self
+
+    def type_pairs(self, kernels: RowKernels) -> TypePairs | None:
+        """Return the tables of pairs of types, None where databases are few or kernels differ."""
+        kernel = kernels.distinct[0]
+        if self.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
+            return None
+        return TypePairs(self.space.n, kernel) if pairs_fit(self.space.n, kernel) else None
+
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """From the counts of ones, for two values per record.
+
+        Cost O(n) with at most two different factors. For more values from pairs of types where
+        databases are many and use one kernel, and O(N) otherwise.
+        """
+        if any((kernel.column_maxima[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
+            return Column(-math.inf, -math.inf, 0.0)  # no database has this output
+        if self.type_weights.ndim == 1:
+            form = OutputForm(kernels, y)
+            mass = form.log_mass(self.log_weights)
+            if mass is not None:
+                best = form.extreme(self.possible_counts)
+                return Column(best, mass, form.error + self.log_error)
+        pairs = self.type_pairs(kernels) if self.type_weights.ndim > 1 else None
+        return super().column(kernels, y) if pairs is None else self._type_column(pairs, y)
+
+    def _type_column(self, pairs: TypePairs, y: Ints) -> Column:
+        """Return the column of one output from the tables of pairs of types. Cost O(types^2)."""
+        counts = np.bincount(y, minlength=len(pairs.outputs))
+        at = int(np.flatnonzero((pairs.outputs == counts[:, None]).all(axis=0))[0])
+        log_prior = self.log_weights[tuple(pairs.types[1:])]
+        best = float(pairs.nearest[log_prior > -math.inf, at].max())
+        scale = float(pairs.log_output_sizes[at] + pairs.log_tops[at])
+        mass = float(pairs.log_sum(pairs.log_joint(log_prior)[:, [at]])[0]) - scale
+        error = 4.0 * pairs.error + self.log_error + 64.0 * ULP * (1.0 - best + abs(scale))
+        return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
+
+    def log_marginal(self, i: int) -> tuple[Floats, float]:
+        """From the share of the records that hold each value, for every type."""
+        shares = np.maximum(self.counts / self.space.n, 0.0).reshape(len(self.counts), -1)
+        return log_law(shares.T, self.log_weights.reshape(-1)), self.log_error
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return the output distribution of E_i, by a substitution in the polynomial of types."""
+        if epsilon == 0.0:
+            return self
+        weights, kernel = self.type_weights, Symmetric(self.type_weights.ndim + 1, epsilon)
+        inverse = substitute(weights, inverse_matrix(kernel))
+        law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
+        return Exchangeable.of(law)
+
+    def surely_unmixed(self, epsilon: float) -> bool:
+        if epsilon == 0.0:
+            return False
+        weights, kernel = self.type_weights, Symmetric(self.type_weights.ndim + 1, epsilon)
+        inverse = inverse_matrix(kernel)
+        error = rounding(self.space.n) * substitute(weights, np.abs(inverse))
+        return bool((substitute(weights, inverse) >= error).all())
+
+    def misfit(self, other: Distribution) -> float:
+        assert isinstance(other, Exchangeable)
+        return log_misfit(self.type_weights, other.type_weights)
+
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         flat = rng.choice(self.type_weights.size, size=k, p=self.type_weights.reshape(-1))
-        counts = np.stack(
-            [self.zero_counts.reshape(-1)[flat], *np.unravel_index(flat, self.type_weights.shape)]
-        )
+        counts = self.counts.reshape(len(self.counts), -1)[:, flat]
         values = np.arange(len(counts))
         rows = (
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
@@ -355,35 +423,16 @@ class Exchangeable(LineDistribution):
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
 
 
-@singledispatch
-def as_exchangeable(prior: Distribution) -> Exchangeable | None:
-    """Return the same law given by its types, None for a prior that is not known to have them."""
-    return None
+def multinomial(law: Floats, n: int) -> Exchangeable | None:
+    """Return n independent records of one distribution; None where types are too many to list.
 
-
-@as_exchangeable.register
-def _exchangeable_as_exchangeable(prior: Exchangeable) -> Exchangeable:
-    return prior
-
-
-@as_exchangeable.register
-def _product_as_exchangeable(prior: Product) -> Exchangeable | None:
-    """Independent rows of one law: multinomial weights, kept with their logs. Cost O(types m)."""
-    used = np.unique(prior.assignment)
-    n, m = prior.space.n, len(prior.distinct[used[0]])
-    if len(used) > 1 or m == 1 or (n + 1) ** (m - 1) > _TYPES:
-        return None
-    kept: Exchangeable | None = prior.__dict__.get("_exchanged")
-    if kept is None:
-        kept = prior.__dict__["_exchanged"] = _multinomial(prior.distinct[used[0]], n)
-    return kept
-
-
-def _multinomial(law: np.ndarray, n: int) -> Exchangeable:
-    """Return n independent rows of one law. Types too rare for a double keep their logs."""
+    Types whose probability underflows keep their logs.
+    """
     m = len(law)
+    if m == 1 or (n + 1) ** (m - 1) > _TYPES:
+        return None
     types = Exchangeable.of(np.zeros((n + 1,) * (m - 1)))
-    counts = np.stack([types.zero_counts, *np.indices(types.type_weights.shape)])
+    counts = types.counts
     with np.errstate(divide="ignore"):
         chances = np.log(law / law.sum())
     logs = np.zeros(types.type_weights.shape)
@@ -391,34 +440,21 @@ def _multinomial(law: np.ndarray, n: int) -> Exchangeable:
         logs += np.where(count > 0, np.where(count > 0, count, 1) * chance, 0.0)
     logs = np.where(counts[0] >= 0, logs, -math.inf)
     weights = np.exp(logs + types.log_class_sizes)
-    self = Exchangeable.of(weights / weights.sum())
-    self.__dict__["log_class_sizes"] = types.log_class_sizes
-    self.__dict__["log_per_database"] = logs
-    self.__dict__["log_weights"] = logs + types.log_class_sizes
-    self.__dict__["line_table"] = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
-    return self
-
-
-def many_types(prior: Exchangeable, kernels: RowKernels) -> TypePairs | None:
-    """Return the tables of pairs of types, None where databases are few or kernels differ."""
-    kernel = kernels.distinct[0]
-    if prior.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
-        return None
-    return TypePairs(prior.space.n, kernel) if pairs_fit(prior.space.n, kernel) else None
+    lines = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
+    return Exchangeable.of(weights / weights.sum(), logs + types.log_class_sizes, logs, lines)
 
 
 class OutputForm:
     """The polynomial of one output: how many rows have each factor a + b u."""
 
     def __init__(self, kernels: RowKernels, y: Ints) -> None:
-        near, logs, counts = [], [], []
+        logs, counts = [], []
         for kernel, rows in kernels.groups():
             rows_of = np.bincount(y[rows], minlength=kernel.shape[1])
             for value in np.flatnonzero(rows_of):
-                near.append(kernel.near[:, value])
-                logs.append(kernel.log_near[:, value])
+                logs.append(kernel.log_relative[:, value])
                 counts.append(rows_of[value])
-        self.near, self.logs, self.counts = np.array(near), np.array(logs), np.array(counts)
+        self.logs, self.counts = np.array(logs), np.array(counts)
         self.n = int(self.counts.sum())
 
     @property
@@ -443,7 +479,7 @@ class OutputForm:
         return forced, barred, self.logs[free], self.counts[free]
 
     def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
-        """Largest (sign 1) or least (sign -1) ln W[x, y] over x with an allowed number of ones.
+        """Largest (sign 1) or smallest (sign -1) ln W[x, y] over x with an allowed number of ones.
 
         Rows that gain most by a one get theirs first: linear between the kinds' turns.
         """
@@ -461,7 +497,7 @@ class OutputForm:
         return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
     def smallest(self, allowed: Ints) -> float:
-        """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        """Smallest ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
         # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
@@ -501,9 +537,3 @@ class OutputForm:
         if top == -math.inf:
             return -math.inf
         return top + math.log(math.fsum(np.exp(terms - top)))
-
-
-def log_binomial(n: int, k: int) -> float:
-    """Log of n choose k."""
-    k = min(k, n - k)
-    return math.fsum(np.log(np.arange(n, n - k, -1) / np.arange(1, k + 1)))

@@ -1,33 +1,39 @@
-"""Independent rows."""
+"""Independent records."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import log_down, round_up
+from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.base import LineDistribution
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.unmixing import log_misfit
 from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.priors.exchangeable import Exchangeable
 
 __all__ = ["Product", "Uniform"]
 
 
 class Product(LineDistribution):
-    """Independent rows, which may differ in law and in number of values.
+    """Independent records, which may differ in distribution and in number of values.
 
     Parameters
     ----------
     marginals : sequence of 1-D arrays
-        The law of each row. Equal laws are stored once.
+        The distribution of each row. Equal distributions are stored once.
 
     Examples
     --------
@@ -64,23 +70,26 @@ class Product(LineDistribution):
 
     @classmethod
     def iid(cls, p: ArrayLike, n: int) -> Product:
-        """Return ``n`` independent rows with the same law ``p``."""
+        """Return ``n`` independent records with the same distribution ``p``."""
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
         return cls.of([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property
     def marginals(self) -> list[Floats]:
-        """The law of every row (read-only)."""
+        """The distribution of every row (read-only)."""
         shown = [check.shown(law) for law in self.distinct]
         return [shown[k] for k in self.assignment]
 
-    def counts(self) -> Ints:
+    def multiplicities(self) -> Ints:
+        """Return how many records have each distinct distribution."""
         return np.bincount(self.assignment, minlength=len(self.distinct))
 
     def total(self, per_law: Sequence[float]) -> float:
-        """Add a quantity over rows, given its value for each distinct law."""
-        return math.fsum(c * v for c, v in zip(self.counts().tolist(), per_law, strict=True))
+        """Add a quantity over rows, given its value for each distinct distribution."""
+        return math.fsum(
+            c * v for c, v in zip(self.multiplicities().tolist(), per_law, strict=True)
+        )
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
@@ -99,7 +108,7 @@ class Product(LineDistribution):
         return total
 
     def entropy(self) -> float:
-        """Return H(X), the sum of the rows' entropies. Cost O(distinct laws)."""
+        """Return H(X), the sum of the rows' entropies. Cost O(distinct distributions)."""
         from fastpriv.kernels import entropy
 
         return self.total([entropy(law) for law in self.distinct])
@@ -109,16 +118,16 @@ class Product(LineDistribution):
         return self.total([-math.log(law.max()) for law in self.distinct])
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability, the sum over rows. Rounded down."""
+        """Log of the smallest positive probability, the sum over rows. Rounded down."""
         return -round_up(
             self.total([-log_down(float(law[law > 0].min())) for law in self.distinct])
         )
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.
+        """Return the smallest epsilon for which E_i exists: for independent records, epsilon_hat.
 
-        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every row by itself, so p_Y >= 0 when each
-        row's law is at least 1/(e^e + m_i - 1).
+        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every record by itself, so p_Y >= 0 when each
+        row's distribution is at least 1/(e^e + m_i - 1).
         """
         return self.epsilon_hat()
 
@@ -134,7 +143,7 @@ class Product(LineDistribution):
         return np.asarray(counts[used] @ np.array([self.distinct[k] for k in used]))
 
     def paired(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
-        """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
+        """Return distinct pairs: distributions, kernels, how many records, which pair each has."""
         width = len(kernels.distinct)
         keys = self.assignment * width + kernels.assignment
         if len(self.distinct) * width > 4 * len(keys):  # few of all pairs, so do not count them all
@@ -146,7 +155,7 @@ class Product(LineDistribution):
         return used // width, used % width, counts[used], place[keys]
 
     def through(self, kernels: RowKernels) -> Product:
-        """Law of the output: the rows stay independent. Cost O(distinct rows)."""
+        """Distribution of the output: the rows stay independent. Cost O(distinct rows)."""
         laws, which, _, assignment = self.paired(kernels)
         pushed = []
         for k, j in zip(laws, which, strict=True):
@@ -157,8 +166,60 @@ class Product(LineDistribution):
                 pushed.append(law @ kernel.matrix)
         return Product.of(pushed, assignment)
 
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Both logs are sums over records. Cost O(n)."""
+        laws, which, _, place = self.paired(kernels)
+        best, mass = [0.0], [0.0]
+        for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
+            law, kernel = self.distinct[k], kernels.distinct[j]
+            counts = np.bincount(y[place == pair], minlength=kernel.shape[1])
+            used = counts > 0
+            allowed = np.where(law > 0, 0.0, -math.inf)
+            best += (counts[used] * tropical(allowed, [kernel], np.maximum)[used]).tolist()
+            mass += (counts[used] * log_masses(law, [kernel])[used]).tolist()
+        total = math.fsum(best), math.fsum(mass)
+        slack = max(row_slack([kernel]) for kernel in kernels.distinct)
+        error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
+        return Column(*total, error)
+
+    def by_type(self) -> Exchangeable | None:
+        """Return equal records by counts, with multinomial weights, kept. Cost O(types m)."""
+        return self._by_type
+
+    @cached_property
+    def _by_type(self) -> Exchangeable | None:
+        from fastpriv.priors.exchangeable import multinomial  # which knows Product
+
+        used = np.unique(self.assignment)
+        return multinomial(self.distinct[used[0]], self.space.n) if len(used) == 1 else None
+
+    def unmixed(self, epsilon: float) -> Product:
+        """Return the output distribution of E_i: R^-1 acts on every record by itself."""
+        laws = []
+        for law in self.distinct:
+            inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
+            laws.append(np.maximum(inverse, 0.0))
+        return Product.of(laws, self.assignment)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)|, the sum over records."""
+        parts, counts = self._record_misfits(other)
+        return math.fsum(counts * parts)
+
+    def record_misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p_i(s)/q_i(s)| of any record."""
+        return float(self._record_misfits(other)[0].max())
+
+    def _record_misfits(self, other: Distribution) -> tuple[Floats, Ints]:
+        """Return the misfits of the distinct records, and how many records have each."""
+        assert isinstance(other, Product)
+        pairs = np.stack([self.assignment, other.assignment])
+        kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+        parts = [log_misfit(self.distinct[k], other.distinct[j]) for k, j in kinds.T]
+        return np.array(parts), counts
+
     def given(self, values: Mapping[int, int]) -> Product:
-        """Law given the values of some rows: they become constants, the others stay."""
+        """Distribution given the values of some rows: they become constants, the others stay."""
         laws, assignment = list(self.distinct), self.assignment.copy()
         for i, value in values.items():
             law = self.distinct[self.assignment[i]]
@@ -187,7 +248,7 @@ class Uniform(Product, form=True):
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
         Number of values of every row, or of each.
 
@@ -217,6 +278,6 @@ def _load(law: ArrayLike, i: int) -> Floats:
 
 
 def flat_excess(law: Floats) -> Floats:
-    """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
+    """Sum of the entries minus m times each, from differences: 0 for a flat distribution."""
     above = law - law.min()
     return np.asarray(above.sum() - len(law) * above)

@@ -11,7 +11,6 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
@@ -106,7 +105,7 @@ def useless_columns(plan: Plan, rows: Callable[[], int]) -> dict[object, float]:
 def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> list[str]:
     """What a data owner would rather know before than after publishing."""
     notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
-    estimable = plan.unit != TABLE and row_kernels(plan.channel) is not None
+    estimable = plan.unit != TABLE and plan.channel.kernels is not None
     useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
     if useless:
         notes.append(

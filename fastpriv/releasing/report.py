@@ -22,7 +22,6 @@ from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import realised
@@ -207,7 +206,7 @@ class ReleaseReport:
         if isinstance(channel, ColumnsChannel | SupportChannel):
             columns = channel.columns if isinstance(channel, ColumnsChannel) else (channel,)
             return {"mechanisms": [column.to_dict() for column in columns]}
-        rows = row_kernels(channel)
+        rows = channel.kernels
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]

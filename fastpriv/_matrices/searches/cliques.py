@@ -1,11 +1,11 @@
 """Selections of one row from each of several slices that may carry more than a given level.
 
-Let the values be split into A and B, and let t be the probability of A. What the output tells is
-what it tells about the part, plus what it tells within the parts:
+Let the values be split into A and B, and let t be the probability of A. The information of the
+output is that about the part, plus that within the parts:
 
     I <= F(t) + t C_A + (1 - t) C_B,
 
-where F(t) is the most that two rows tell at weights t and 1 - t, because information is convex in
+where F(t) is the most that two rows reveal at weights t and 1 - t, because information is convex in
 the channel. It is at most the entropy of t, and the capacity of the best pair of rows. So if a
 selection carries more than a level, each j of its rows carry more than a level for j rows, which
 follows from this and from a bound on the capacity of the other m - j rows. Pairs of rows below the
@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import log_up, lowered, raised, round_up
+from fastpriv._core.rounding import log_up, lowered, raised, round_up, well_below
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 
 # Bounds by affinities.
 
-#: Cells of a range of probabilities, and more than what rounding and the sums of rows change.
-_ANGLES, _SLACK = 1 << 13, 1e-12
+#: Cells of a range of angles.
+_ANGLES = 1 << 13
+#: More than what rounding and the sums of rows change.
+_SLACK = 1e-12
 #: Values of l (times k/4, where it is 1 for rows that hardly differ) and of t that are tried.
 _SLOPES = tuple(0.3 + 0.1 * j for j in range(13))
 _LEAST = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
@@ -61,13 +63,13 @@ _UNEVEN = 0.012
 
 
 def binary_entropy(t: Floats) -> Floats:
-    """Return the entropy of laws (t, 1 - t)."""
+    """Return the entropy of distributions (t, 1 - t)."""
     inner, outer = np.clip(t, 1e-300, 1.0), np.clip(1.0 - t, 1e-300, 1.0)
     return np.asarray(-inner * np.log(inner) - outer * np.log(outer))
 
 
 def pair_limit(t: Floats, z: float) -> Floats:
-    """Bound what two rows of an affinity of at least z tell at weights t and 1 - t.
+    """Bound what two rows of an affinity of at least z reveal at weights t and 1 - t.
 
     With r = 2 sqrt(t (1 - t)), and e(r) the entropy h(t), this is e(r) - e(r z): e is convex.
     """
@@ -77,11 +79,11 @@ def pair_limit(t: Floats, z: float) -> Floats:
 
 
 def _largest(k: int, weight: float, sign: float, fixed: int = 0, least: float = 0.0) -> float:
-    """Bound the largest sign (l s - H) over laws on k values with few different probabilities.
+    """Bound the largest sign (l s - H) over k values with few different probabilities.
 
     ``fixed`` values have the ``least`` probability, j others have u and the rest v, both no less.
     Roots of u and v lie on an ellipse. Over a cell of its angle, s is between what the ends of its
-    terms add up to. H is concave in u, so it is least at an end.
+    terms add up to. H is concave in u, so it is smallest at an end.
     """
     worst, free, mass = -math.inf, k - fixed, 1.0 - fixed * least
     first, still = fixed * math.sqrt(least), float(fixed * _term(np.array(least)))
@@ -113,12 +115,12 @@ def _term(x: Floats) -> Floats:
 def _top(x: Floats) -> Floats:
     """Return the largest -x ln x over every cell between two neighbours."""
     low, high = np.minimum(x[1:], x[:-1]), np.maximum(x[1:], x[:-1])
-    return _term(np.clip(1.0 / math.e, low, high)) * (1.0 + 1e-15)
+    return np.asarray(raised(_term(np.clip(1.0 / math.e, low, high)), 12.0))
 
 
 @cache
 def excess(k: int, slope: float) -> float:
-    """Bound K(l), the largest l s - H over laws on k values.
+    """Bound K(l), the largest l s - H over distributions on k values.
 
     The derivative of l s is infinite where a probability is 0. Inside, l S/(2 x) + 2 ln x with
     x = sqrt(p_a) has one value, so that there are at most two different probabilities.
@@ -129,8 +131,8 @@ def excess(k: int, slope: float) -> float:
 def alike_limit(k: int, z: float) -> float:
     """Bound the capacity of k rows of which any two have an affinity of at least z.
 
-    Either some p_a is below t, so that the other rows and the question whether it is a tell
-    F(p_a) + (1 - p_a) C. Or none is, and the largest H - l z s has at most two probabilities above
+    Either some p_a is below t, so that I <= F(p_a) + (1 - p_a) C with the capacity C of the other
+    rows. Or none is, and the largest H - l z s has at most two probabilities above
     t. Cost O(k^2) for every cell, l and t.
     """
     if k < 2:
@@ -154,8 +156,8 @@ def alike_limit(k: int, z: float) -> float:
 class Test(NamedTuple):
     """Numbers of a test whether affinities prove that k rows carry at most a level.
 
-    They do if S > least and D <= S^2 w(min(S, best)), w(T) = scale (room - share T)(T - least)/T^2,
-    and if no k - 1 of the rows carry more than ``parts``.
+    They do if S > least and D <= S^2 w(min(S, best)), w(T) = scale (room - share T)(T -
+    least)/T^2, and if no k - 1 of the rows carry more than ``parts``.
     """
 
     least: float
@@ -203,15 +205,17 @@ def sum_test(k: int, level: float, parts: float) -> Test:
             enough = np.flatnonzero(w >= _UNEVEN)
             if len(enough) and T[enough[0]] < reach:
                 reach = float(T[enough[0]])
-                scale = 4.0 / slope * (1.0 - 1e-9)
+                scale = well_below(4.0 / slope)
                 found = Test(start, float(T[w.argmax()]), room, rate, scale, most)
     return found
 
 
 # Lists of selections above a level.
 
-#: Most rows that pairs are formed of, and units of work for each pair and output.
-_ROWS, _PAIR = 1 << 12, 24
+#: Most rows that pairs are formed of.
+_ROWS = 1 << 12
+#: Units of work for each pair and output.
+_PAIR = 24
 #: Pairs below this share of the largest capacity of a pair are bounded roughly.
 _NEAR = 0.25
 #: Fraction of rows outside from which it does not help to look at them first.
@@ -220,9 +224,12 @@ _SPLIT = 0.5
 _MOST = 0.98
 #: Cells of the range of a weight.
 _CELLS = 2048
-#: Words of laws that each row is compared with, selections listed at once, and candidates between
-#: two looks at the clock.
-_WORDS, _LISTED, _BUDGET = 4, 256, 1 << 22
+#: Words of 64 distributions that each row is compared with.
+_WORDS = 4
+#: Selections that are listed at once.
+_LISTED = 256
+#: Candidates between two looks at the clock.
+_BUDGET = 1 << 22
 
 
 def mean_questions(m: int) -> float:
@@ -266,7 +273,7 @@ class Cliques:
         return 4.0 * _BUDGET
 
     def _within(self) -> Floats:
-        """Bound F(t) over every cell of weights by the least affinity and the best pair."""
+        """Bound F(t) over every cell of weights by the smallest affinity and the best pair."""
         low, high = self.edges[:-1], self.edges[1:]
         nearest = np.clip(0.5, low, high)  # both bounds rise up to 1/2
         entropy = pair_limit(nearest, float(self.affinities.min()))
@@ -313,8 +320,8 @@ class Cliques:
     ) -> Iterator[Ints]:
         """Yield the selections that may exceed a level, a few at a time, possibly none.
 
-        A law bounds all rows that are not ``outside``, so some row of a selection is. The first
-        slice whose row is outside goes first.
+        A distribution bounds all rows that are not ``outside``, so some row of a selection is. The
+        first slice whose row is outside goes first.
         """
         most = sum(int(outside[rows].sum()) for rows in slices)
         if most > _SPLIT * sum(map(len, slices)):
@@ -354,12 +361,16 @@ class Cliques:
 
 #: Gap of the capacity of all rows of a node.
 _COARSE = 1e-6
-#: How much of the way to the target a level for cliques leaves, and the relative distance from
-#: which the next level is the target.
-_LEAVES, _CLOSE = 0.25, 0.02
-#: Slices up to which the parts of selections are bounded first, and the least probabilities that
-#: this has to allow for, and should allow for.
-_PARTED, _LOOSE, _ENOUGH = 6, 0.01, 0.04
+#: Share of the way to the target that the next level leaves.
+_LEAVES = 0.25
+#: Relative distance from which the next level is the target.
+_CLOSE = 0.02
+#: Slices up to which the parts of selections are bounded first.
+_PARTED = 6
+#: Smallest probability of a row that this has to allow for.
+_LOOSE = 0.01
+#: Smallest probability that it should allow for.
+_ENOUGH = 0.04
 
 
 def advance(search: Search, steps: Iterator[float], deadline: float) -> float:
@@ -435,7 +446,7 @@ def _prove_parts(
 
 
 def _centre(search: Search, node: Node) -> Floats:
-    """Bound the divergences of the rows of a node from a law that is close to all of them."""
+    """Bound the divergences of the rows of a node from a distribution close to all of them."""
     union = node.union
     search.spend_on_capacities(len(union))
     law = matrix_capacity(search.laws.table[union], _COARSE, lambda: search.over)[1]
@@ -444,6 +455,6 @@ def _centre(search: Search, node: Node) -> Floats:
 
 
 def _outside(search: Search, node: Node, centre: Floats, level: float) -> NDArray[np.bool_]:
-    """Return the rows of a node that one of two laws does not bound by a level."""
+    """Return the rows of a node that one of two distributions does not bound by a level."""
     union = node.union
     return min((far > level for far in (centre, search.from_best())), key=lambda o: o[union].sum())

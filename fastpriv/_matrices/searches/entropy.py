@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff, sum_error
 from fastpriv._core.search import BestFirst, bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv._core.warm_up import load_kernels
@@ -29,6 +29,11 @@ from fastpriv._matrices.searches.entropy_parts import (
 from fastpriv.results import Bracket
 
 # An input of two values: no search.
+#
+# The distributions (t, 1-t) with an entropy of at least b are those with x <= t <= 1-x. The
+# information is concave in t. For any output distribution q it is at most t D(W_0 || q) + (1-t)
+# D(W_1 || q), which is linear in t. Taken at the output distribution of an end, it meets the
+# information there.
 
 
 def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
@@ -38,7 +43,7 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
     """
     inner, outer = _ends(b)
     lower = max(t * d + (1.0 - t) * e for t in inner for d, e in [_divergences(rows, t)])
-    error = (rows.shape[1] + 192) * ULP
+    error = sum_error(rows.shape[1], 192)
     tops = []
     for t in outer:
         d, e = _divergences(rows, t)
@@ -60,10 +65,10 @@ def _entropy(t: float) -> float:
 
 def _moved(x: float, end: float, b: float) -> float:
     """Move x towards an end, by growing steps, until its entropy is surely on that side of b."""
-    step = 4.0 * ULP * x
+    step = roundoff(4.0) * x
     while abs(end - x) > step:
         x += math.copysign(step, end - x)
-        if abs(_entropy(x) - b) >= 16.0 * ULP * b:
+        if abs(_entropy(x) - b) >= roundoff(16.0) * b:
             return x
         step *= 2.0
     return end
@@ -80,6 +85,13 @@ def _divergences(rows: Floats, t: float) -> tuple[float, float]:
 
 
 # The whole database.
+#
+# For any output distribution q and any t > 0, and inputs x that stand for k_x databases each,
+#
+#     max {I(X; Y): H(X) >= b} <= t ln sum_x k_x e^(D(W_x || q)/t) - t b.
+#
+# It bounds what the output reveals about one record. It costs O(inputs outputs) for each q and t,
+# so that it is there for queries with thousands of answers.
 
 #: Range of ln t.
 _COLDEST_DATABASE = -16.0
@@ -100,10 +112,10 @@ _STEP = 8
 
 
 def database_bound(individual: Individual, b: float, meter: Meter, deadline: float) -> float:
-    """Bound I(X; Y) over laws of the inputs with H(X) >= b. Infinite if there is no time.
+    """Bound I(X; Y) over distributions of the inputs with H(X) >= b. Infinite if there is no time.
 
-    For one t the law that maximises I + t H is a fixed point of p_x ~ k_x e^(D(W_x || q)/t),
-    q = p W. Steps of Blahut and Arimoto move ln p by a share t/(1 + t) of the way. They are
+    For one t the distribution that maximises I + t H is a fixed point of p_x ~ k_x e^(D(W_x ||
+    q)/t), q = p W. Steps of Blahut and Arimoto move ln p by a share t/(1 + t) of the way. They are
     lengthened while the bound falls. The entropy of the fixed point grows with t.
     """
     W, logs = individual.W, individual.logs
@@ -140,10 +152,26 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
     value = t * (top + math.log(math.fsum(np.exp(scores - top))) - b)
     size = float(np.abs(far).max()) + t * (abs(top) + abs(b) + float(np.abs(logs).max()) + 1.0)
     rough = float(np.abs(far).max()) + math.log(1.0 / _FLOOR)  # of the two parts of a divergence
-    return value + (2 * outputs + 64) * ULP * rough + (len(far) + 64) * ULP * size
+    return value + sum_error(2 * outputs, 64) * rough + sum_error(len(far), 64) * size
 
 
 # Records peeled off one by one.
+#
+# Let A be the bit, Z a look at it alone, and let records X_1 .. X_k have outputs Y_1 .. Y_k. Their
+# outputs are independent given the records. With Q the probability of A = 1 given Y_1 .. Y_k and
+# f(Q) minus the mean entropy of A after the look,
+#
+#     I(A; Z, Y) + t H(A, X) = (1 + t) H(A) + E f(Q) + t sum_j H(X_j | A, X_1 .. X_(j-1)).
+#
+# The last record has H(X_k | A, X_1 ..) <= H(X_k | A, Y_1 .. Y_(k-1)). So its two terms are at most
+# E F(Q), with Q given the outputs before, for
+#
+#     F(Q) = max over distributions of X_k given A of E f(Q after Y_k) + t H(X_k | A),
+#
+# and the records are peeled off one by one. If f is the largest of some lines, then so is F: a line
+# for each output is chosen, after which the best distribution of X_k given A = a has a closed form
+# that does not depend on Q. Lines are replaced by the chords of F between points of a grid, which
+# lie above the convex F.
 
 #: Points of a grid for the search of t.
 _COARSE = 41
@@ -158,10 +186,10 @@ _STEPS = 24
 
 
 def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
-    """Bound I of a bit and all outputs over laws with H >= b, rounded up.
+    """Bound I of a bit and all outputs over distributions with H >= b, rounded up.
 
-    ``look`` has the two output laws of the bit's own row, ``others`` the matrices of the other
-    rows, with two outputs each. Cost O(rows points^3).
+    ``look`` has the two output distributions of the bit's own row, ``others`` the matrices of the
+    other rows, with two outputs each. Cost O(rows points^3).
     """
     x, value = golden(  # the bound is convex in t
         lambda x: _peeled_at(look, others, b, math.exp(x), _COARSE), _COLDEST, _WARMEST, _STEPS
@@ -185,11 +213,11 @@ def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: i
     scale = 1.0 + t
     most = scale * np.logaddexp(one / scale, zero / scale)
     size = np.abs(one).max() + np.abs(zero).max() + scale * (1.0 + b)
-    return float(most.max() - t * b + 64.0 * ULP * size)
+    return float(most.max() - t * b + roundoff(64.0) * size)
 
 
 def _told(q: Floats, look: Floats) -> Floats:
-    """Return minus the mean entropy of a bit of chance q (of the first law) after the look."""
+    """Return minus the mean entropy of a bit of prior probability q after the look."""
     total = np.zeros_like(q)
     for first, second in look.T.tolist():
         u, v = q * first, (1.0 - q) * second
@@ -203,7 +231,7 @@ def _chords(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the values at 1 and at 0 of lines that are nowhere below the chords."""
     slopes = np.diff(values) / np.diff(nodes)
     one, zero = values[:-1] + slopes * (1.0 - nodes[:-1]), values[:-1] - slopes * nodes[:-1]
-    doubt = 32.0 * ULP * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
+    doubt = roundoff(32.0) * (1.0 + np.abs(values).max() + np.abs(one) + np.abs(zero))
     for q, value in ((nodes[:-1], values[:-1]), (nodes[1:], values[1:])):
         doubt = np.maximum(doubt, value - (q * one + (1.0 - q) * zero) + doubt)
     return one + doubt, zero + doubt
@@ -218,7 +246,7 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
         top = means.max(axis=0)
         value = top + t * np.log(np.exp((means - top) / t).sum(axis=0))
         size = np.abs(line).max() + t * math.log(len(kernel) + 1.0)
-        return np.asarray(value + 16.0 * (len(kernel) + 4) * ULP * size).reshape(-1)
+        return np.asarray(value + 16.0 * sum_error(len(kernel), 4) * size).reshape(-1)
 
     return best(one), best(zero)
 
@@ -236,7 +264,7 @@ _SIMPLICES_PER_ASCENT = 8
 _CELLS_PER_ASCENT = 500
 #: Most outputs of a bit that is searched by its posteriors. Beyond, there are too many cells.
 _OUTPUTS = 16
-#: Least information for posteriors and boxes. Below, H(A) and H(A|Y) cancel.
+#: Smallest information for posteriors and boxes. Below, H(A) and H(A|Y) cancel.
 _LEAST_INFORMATION = 1e-8
 #: Most inputs of a record that is searched by boxes. Beyond, there are too many.
 _BOXED = 64
@@ -282,7 +310,7 @@ class Constrained:
         return cls([Individual(_slices(table, i)) for i in kept])
 
     def near_uniform(self, r: float) -> Bracket:
-        """Bound the largest information over laws p with D(p || u) <= r, u the uniform one.
+        """Bound the largest information over priors p with D(p || u) <= r, u the uniform one.
 
         With A the row, I_p(A; Y) <= D(p_AY || u_A u_Y) = D(p_AY || u_AY) + E_p ln u_AY/(u_A u_Y).
         The first term is at most r. By Pinsker's inequality the second is at most I_u and
@@ -309,7 +337,7 @@ def _swap(table: Floats, i: int, j: int) -> bool:
 
 
 def _slices(table: Floats, i: int) -> list[tuple[Floats, Floats]]:
-    """Return the distinct output laws for each value of row i, and how many databases have them."""
+    """Return distinct output distributions for each value of record i, with multiplicities."""
     slices = []
     for rows in np.moveaxis(table, i, 0):
         distinct, count = np.unique(rows.reshape(-1, table.shape[-1]), axis=0, return_counts=True)
@@ -353,7 +381,7 @@ class Search:
         return over or (individual is not self.individuals[0] and self.meter.overdue(_GRACE))
 
     def climb(self, individual: Individual, p: Floats) -> None:
-        """Ascend from p, and keep the law if its information exceeds the best so far."""
+        """Ascend from p, and keep the distribution if its information exceeds the best so far."""
         self.meter.spend(_CLIMB * individual.W.size)
         law = individual.climb(p, self.b)
         value = individual.information(law)[0]
@@ -508,6 +536,6 @@ class Search:
         return self.tree(nodes, lambda node: owners[id(node.problem)], _SIMPLICES_PER_ASCENT)
 
     def by_database(self, individuals: list[Individual]) -> float:
-        """Return an upper bound from what the output tells about the whole database."""
+        """Return an upper bound from what the output reveals about the whole database."""
         end = self.deadline(0.5)
         return max(database_bound(each, self.b, self.meter, end) for each in individuals)

@@ -1,9 +1,9 @@
 """One row of a database as its slices, the databases for each of its values.
 
-Let V be the output law of a law pi on the inputs of a slice. The divergence D(V || r) is convex in
-pi. It has two kinds of upper bounds that are linear in pi up to a multiple of the entropy: chords
-between the corners of a simplex of laws, and lines that hold for all laws,
-D(V || r) <= sum_x pi_x line_x - theta H(pi).
+Let V be the output distribution of a distribution pi on the inputs of a slice. The divergence D(V
+|| r) is convex in pi. It has two kinds of upper bounds that are linear in pi up to a multiple of
+the entropy: chords between the corners of a simplex of distributions, and lines that hold for all
+distributions, D(V || r) <= sum_x pi_x line_x - theta H(pi).
 """
 
 from __future__ import annotations
@@ -16,21 +16,28 @@ from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core.divergence import divergence
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, roundoff, sum_error
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
 # One record as its slices.
 
-#: Most steps of an ascent, the steps times entries that are allowed, and the least steps.
-_CLIMB, _CLIMB_WORK, _LEAST_CLIMB = 500, 1 << 26, 8
+#: Most steps of an ascent.
+_CLIMB = 500
+#: Steps times entries that an ascent is allowed.
+_CLIMB_WORK = 1 << 26
+#: Steps that it always takes.
+_LEAST_CLIMB = 8
 #: Most rows of a slice whose contraction is computed. That of others is taken to be 1.
 _CONTRACTED = 256
-#: Output probabilities of the uniform law below the first are raised by a mean of all rows.
-_RARE, _MIXED = 1e-100, 1e-6
-#: Weight of the uniform law in the law that a line touches, so that it has no zeros.
+#: Output probabilities of the uniform prior below which a mean of all rows is mixed in.
+_RARE = 1e-100
+#: Its weight.
+_MIXED = 1e-6
+#: Weight of the uniform distribution in the distribution that a line touches, so that it has no
+#: zeros.
 _EVEN = 1e-9
-#: Least probability of a slice whose conditional law a line may touch.
+#: Smallest probability of a slice whose conditional distribution a line may touch.
 _LEAST_MASS = 1e-200
 #: Smaller output probabilities are raised to this one in a tangent, which raises the bound.
 _TINY = 1e-290
@@ -38,7 +45,7 @@ _TINY = 1e-290
 
 @dataclass(frozen=True)
 class Line:
-    """D(V || r) <= sum_x pi_x ``values[x]`` - ``theta`` H(pi) for all laws pi of a slice."""
+    """D(V || r) <= sum_x pi_x ``values[x]`` - ``theta`` H(pi) for all pi on a slice."""
 
     theta: float
     values: Floats
@@ -47,15 +54,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Simplex:
-    """Laws of a slice with non-negative coordinates with respect to the corners."""
+    """Distributions of a slice with non-negative coordinates with respect to the corners."""
 
-    corners: Floats  #: output laws of the corners, minus r
+    corners: Floats  #: output distributions of the corners, minus r
     heights: Floats  #: their divergences from r
     B: Floats  #: coordinates of the inputs
     rough: float  #: relative error of the coordinates
 
     def halves(self, p: Floats, part: Slice) -> tuple[Simplex, Simplex]:
-        """Cut through the middle of the edge in which the bound is loosest under the law p."""
+        """Cut through the middle of the edge in which the bound is loosest under p."""
         _, j, k = self.widest(p, part)
         middle = 0.5 * (self.corners[j] + self.corners[k])
         height = divergence(part.r + middle, part.r, middle)
@@ -65,7 +72,7 @@ class Simplex:
             corners[lost], heights[lost] = middle, height
             B[:, lost] = 2.0 * self.B[:, lost]
             B[:, kept] = self.B[:, kept] - self.B[:, lost]
-            return Simplex(corners, heights, B, self.rough + 4.0 * ULP)
+            return Simplex(corners, heights, B, self.rough + roundoff(4.0))
 
         return with_middle(j, k), with_middle(k, j)
 
@@ -76,7 +83,7 @@ class Simplex:
 
 
 class Slice:
-    """The inputs for one value: distinct output laws, each shared by e^logs databases."""
+    """The inputs for one value: distinct output distributions, each shared by e^logs databases."""
 
     def __init__(self, rows: Floats, logs: Floats, r: Floats) -> None:
         self.rows, self.logs, self.r = rows, logs, r
@@ -94,14 +101,14 @@ class Slice:
         return min(len(self.rows), len(self.r))
 
     def whole(self) -> Simplex:
-        """Return all laws: the simplex of the inputs, or the least simplex over the outputs."""
+        """Return the simplex of the inputs, or the smallest simplex over the outputs."""
         if self.by_inputs:
-            return Simplex(self.E, self.far, np.eye(len(self.E)), (len(self.r) + 128) * ULP)
+            return Simplex(self.E, self.far, np.eye(len(self.E)), sum_error(len(self.r), 128))
         least = self.rows.min(axis=0)
         room = float((self.rows - least).sum(axis=1).max())
         corners = (least - self.r) + room * np.eye(len(self.r))
         heights = np.array([divergence(self.r + e, self.r, e) for e in corners])
-        rough = (16.0 + 2.0 * len(self.r) / room) * ULP
+        rough = sum_error(2.0 * len(self.r) / room, 16.0)
         return Simplex(corners, heights, (self.rows - least) / room, rough)
 
     def tangent(self, p: Floats) -> Line:
@@ -119,7 +126,7 @@ class Slice:
         own = self.eta * (np.log(law) - self.logs)
         values = sides @ logs + shift - own
         size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
-        return Line(self.eta, values, (len(self.r) + len(law) + 160) * ULP * size)
+        return Line(self.eta, values, sum_error(len(self.r) + len(law), 160) * size)
 
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""
@@ -128,7 +135,7 @@ class Slice:
         if self.by_inputs:  # between corners the bound is never above the one between inputs
             other = self.tangent(p)
         else:
-            other = Line(0.0, self.far, (len(self.r) + 128) * ULP * self.far)
+            other = Line(0.0, self.far, sum_error(len(self.r), 128) * self.far)
         doubt = loose + other.doubt + self.central.doubt
         values = np.stack([near, other.values, self.central.values, doubt])
         return values, np.array([other.theta, self.central.theta])
@@ -137,12 +144,12 @@ class Slice:
 class Individual:
     """One row of the database, with all its slices in the form the kernels take.
 
-    A block is given for each value: the output laws, and the logarithms of the numbers of databases
-    that have them. ``doubt`` bounds the errors of these logarithms.
+    A block is given for each value: the output distributions, and the logarithms of the numbers of
+    databases that have them. ``doubt`` bounds the errors of these logarithms.
     """
 
-    look: Floats  #: laws of a part of the output that depends on the row alone, one for each value
-    rest: Floats  #: laws of the rest of the output, for every input
+    look: Floats  #: distributions of the part of the output that depends on the record alone
+    rest: Floats  #: distributions of the rest of the output, for every input
     order: Ints  #: pairs of outputs of the rest, the first of which may have the larger posterior
     others: list[Floats]  #: channels of the other rows, if each acts by itself
 
@@ -151,13 +158,13 @@ class Individual:
         self.logs, self.doubt = np.concatenate([logs for _, logs in blocks]), doubt
         self.even = gibbs(self.logs)
         self.r = np.asarray(self.even @ self.W)
-        if (self.r < _RARE).any():  # databases too few to count in the uniform law
+        if (self.r < _RARE).any():  # databases too few to count in the uniform distribution
             self.r = (1.0 - _MIXED) * self.r + _MIXED * self.W.mean(axis=0)
         self.slices = [Slice(rows, logs, self.r) for rows, logs in blocks]
         self.E = np.concatenate([part.E for part in self.slices])
         self.edges: Ints = np.cumsum([0, *(len(rows) for rows, _ in blocks)])
         self.scale = max(float(part.far.max()) for part in self.slices)
-        self.best = 0.0, self.even  # the information of the last law, and the law
+        self.best = 0.0, self.even  # the information of the last distribution, and the distribution
         self.look, self.rest = np.ones((len(blocks), 1)), self.W
         self.order, self.others = np.empty((0, 2), dtype=np.int64), []
 
@@ -193,7 +200,7 @@ class Individual:
         return np.split(p, self.edges[1:-1])
 
     def information(self, p: Floats) -> tuple[float, float]:
-        """I of the law p / sum p of the inputs, rounded down and up."""
+        """I of the distribution p / sum p of the inputs, rounded down and up."""
         total = math.fsum(p)
         value = size = 0.0
         for part, own in zip(self.slices, self.split(p), strict=True):
@@ -205,16 +212,16 @@ class Individual:
                 size += mass / total * float(own / mass @ np.abs(part.E) @ logs)
         e = p @ self.E / total
         common = divergence(self.r + e, self.r, e)
-        error = (len(self.W) + len(self.r) + 160) * ULP * (2.0 * size + 4.0 * common + value)
+        error = sum_error(len(self.W) + len(self.r), 160) * (2.0 * size + 4.0 * common + value)
         return max(0.0, value - common - error), value - common + error
 
     def entropy(self, p: Floats) -> float:
-        """H of the law p / sum p, each input spread over its databases, rounded down."""
+        """H of the distribution p / sum p, each input spread over its databases, rounded down."""
         seen = p > 0.0
         law = p[seen] / math.fsum(p)
         value = -math.fsum(law * (np.log(law) - self.logs[seen]))
         most = float(self.logs.max()) + math.log(len(p))
-        return value - (len(p) + 16) * ULP * (most + 1.0) - self.doubt
+        return value - sum_error(len(p), 16) * (most + 1.0) - self.doubt
 
     def multiplier(self, p: Floats) -> float:
         """Return the t at which I + t H is nearest to stationary at p.
@@ -228,7 +235,7 @@ class Individual:
         return float(law @ (slopes * depths)) / max(float(law @ depths**2), _TINY)
 
     def _slopes(self, p: Floats) -> Floats:
-        """Return sum_y W_xy ln(V_ay/q_y) for every input x, at the law p."""
+        """Return sum_y W_xy ln(V_ay/q_y) for every input x, at the distribution p."""
         total, q = p.sum(), np.maximum(p @ self.W, _TINY)
         parts = [
             part.rows @ np.log(np.maximum(own @ part.rows / own.sum(), _TINY) * total / q)
@@ -237,13 +244,13 @@ class Individual:
         return np.concatenate(parts)
 
     def slope_range(self) -> float:
-        """Return the range of the slopes at the uniform law, raised past its rounding."""
+        """Return the range of the slopes at the uniform distribution, raised past its rounding."""
         slopes = self._slopes(self.even)
-        size = (self.W.shape[1] + 64) * ULP * (float(np.abs(slopes).max()) + 1.0)
+        size = sum_error(self.W.shape[1], 64) * (float(np.abs(slopes).max()) + 1.0)
         return float(np.ptp(slopes) + 4.0 * size)
 
     def climb(self, p: Floats, b: float) -> Floats:
-        """Ascend from p, and return a law with H >= b and locally large information."""
+        """Ascend from p, and return a distribution with H >= b and locally large information."""
         p = np.maximum(p, 1e-9 * self.even)
         p = p / p.sum()
         steps = max(_LEAST_CLIMB, min(_CLIMB, _CLIMB_WORK // self.W.size))
@@ -258,7 +265,7 @@ class Individual:
 
 
 def gibbs(logs: Floats) -> Floats:
-    """Return the law proportional to e^logs."""
+    """Return the distribution proportional to e^logs."""
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
@@ -271,12 +278,19 @@ def _contraction(rows: Floats) -> float:
 
 
 # Boxes of priors.
+#
+# A box is a range of the probability of every input, and of every value of the record. In a box
+# that is not too wide, the information plus a multiple of the entropy lies below a concave
+# quadratic function (kernel ``box_bound``), whatever the number of outputs. A box is cut where that
+# gains most.
 
 #: Multipliers that are tried for the first ranges, and their widening, to cover rounding.
 _BOX_MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))
 _BOX_WIDER = 1e-12
-#: First multiplier t, relative to that of the best law, and the least.
-_WARMER, _COLDEST = 1.5, 1e-9
+#: First multiplier t, relative to that of the best prior.
+_WARMER = 1.5
+#: Smallest first multiplier.
+_COLDEST = 1e-9
 #: Units of work of two bounds, per entry of the matrices in a trial.
 _BOX_WORK = 24
 
@@ -297,7 +311,7 @@ class Boxes:
         )
 
     def most_likely(self, sets: NDArray[np.bool_]) -> Floats:
-        """Return the largest probability of each set of inputs over laws with H >= b.
+        """Return the largest probability of each set of inputs over distributions with H >= b.
 
         It is at most t ln(K e^(1/t) + K') - t b for every t > 0, with K databases in the set and
         K' outside.
@@ -320,9 +334,9 @@ class Boxes:
         p: Floats,
         floor: float,
     ) -> Box:
-        """Bound over a box, starting from the multiplier t and the law p.
+        """Bound over a box, starting from the multiplier t and the distribution p.
 
-        The bound is at least the floor, and the box keeps the priors that tell more than that.
+        The bound is at least the floor, and the box keeps the priors that reveal more than that.
         """
         one = self.individual
         low, high, least, most, p = low.copy(), high.copy(), least.copy(), most.copy(), p.copy()
@@ -340,7 +354,7 @@ class Boxes:
 
 @dataclass
 class Box:
-    """Ranges of the probabilities, the bound over them, and the law and multiplier behind it."""
+    """Ranges of the probabilities, the bound over them, and what attains it."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -378,6 +392,10 @@ class Box:
 
 
 # Posteriors of one bit.
+#
+# A cell is a range of the probability of the bit's first value given each output, and one before
+# any output. The number of ranges does not depend on the number of databases. A cell is split in
+# the range in which the bound of the kernel is loosest.
 
 #: Relative widening of ranges, to cover rounding.
 _WIDER = 2.0**-46
@@ -431,10 +449,10 @@ class Bit:
             self.most = np.where(low_other > 0.0, high / low_other, math.inf) * (1.0 + _WIDER)
 
     def ratio(self, F: Floats, G: Floats) -> tuple[Floats, Floats]:
-        """Return the ranges of (p F)/(p G), 0 <= F <= G, over laws p of the inputs with H >= b.
+        """Return the ranges of (p F)/(p G), 0 <= F <= G, over p with H >= b.
 
-        p (F - u G) <= t ln sum_x k_x e^((F - u G)_x/t) - t b for every t > 0. So u is an upper end
-        if some t makes the right-hand side negative.
+        p (F - u G) <= t ln sum_x k_x e^((F - u G)_x/t) - t b for every t > 0. So u is an upper
+        bound if some t makes the right-hand side negative.
         """
         ends = []
         multipliers, bisections = _steps(len(F))
@@ -450,7 +468,9 @@ class Bit:
                 proved = most.min(axis=0) < -1e-12
                 high, low = np.where(proved, middle, high), np.where(proved, low, middle)
             ends.append(high)
-        return np.maximum(1.0 - ends[1] - 2.0 * ULP, 0.0), np.minimum(ends[0] + 2.0 * ULP, 1.0)
+        return np.maximum(1.0 - ends[1] - roundoff(2.0), 0.0), np.minimum(
+            ends[0] + roundoff(2.0), 1.0
+        )
 
     def _log_sums(self, g: Floats) -> Floats:
         """Return ln sum_x k_x e^g for every multiplier and output."""
@@ -461,7 +481,7 @@ class Bit:
     def cell(self, low: Floats, high: Floats, z: Floats, floor: float, reach: float) -> Cell:
         """Bound over the priors whose posteriors are within ranges, starting from the point z.
 
-        The bound is at least the floor, and the cell keeps the priors that tell more than that.
+        The bound is at least the floor, and the cell keeps the priors that reveal more than that.
         """
         low, high, z, p = low.copy(), high.copy(), z.copy(), np.empty(len(self.W))
         bound, output, cut = kernels.posterior_bound(
@@ -477,7 +497,7 @@ class Bit:
 
 @dataclass
 class Cell:
-    """Ranges of the posteriors, the bound over them, and the point and the law that attain it."""
+    """Ranges of the posteriors, the bound over them, and what attains it."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -515,15 +535,16 @@ class Cell:
 
 #: Largest coordinate of a simplex that is halved. Beyond, rounding errors exceed the gain.
 _FINEST = 2.0**30
-#: Inputs up to which output laws are mixtures of them, rather than of outputs.
+#: Inputs up to which output distributions are mixtures of them, rather than of outputs.
 FEW_INPUTS = 64
-#: Units of work of two bounds: per entry of the matrix, and per cube of the variables (Newton's
-#: method).
-_BOUND, _NEWTON = 6000, 20
+#: Units of work of two bounds, per entry of the matrix.
+_BOUND = 6000
+#: Units of work of Newton's method, per cube of the variables.
+_NEWTON = 20
 
 
 def _basis(E: Floats, r: Floats) -> tuple[Floats, Floats]:
-    """Return rows that span the laws q - r, and weights that stand for a law in the middle."""
+    """Return rows that span all q - r, and weights that stand for the middle."""
     inputs, outputs = E.shape
     if inputs <= max(FEW_INPUTS, outputs):
         return E, np.full(inputs, 1.0 / inputs)
@@ -564,7 +585,7 @@ class Problem:
     def bound(
         self, simplices: list[Simplex], p: Floats, z: Floats, mu: float, floor: float, reach: float
     ) -> Node:
-        """Bound over simplices, starting from the point z, with tangents at the law p."""
+        """Bound over simplices, starting from the point z, with tangents at the distribution p."""
         lines, thetas = np.empty((4, self.inputs)), np.empty((2, len(self.slices)))
         B = np.ones((self.inputs, self.corners))  # a corner too many asks for pi 1 >= 0
         for a, (part, simplex, own) in enumerate(
@@ -598,7 +619,7 @@ class Problem:
 
 @dataclass
 class Node:
-    """Simplices, the bound over them, and the point and the law of the inputs that attain it."""
+    """Simplices, the bound over them, and what attains it."""
 
     bound: float  #: on the information over it
     simplices: list[Simplex]

@@ -1,8 +1,8 @@
 """The best selection: one row of a table from each of several slices, with the largest capacity.
 
-The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). So any law q bounds all selections
-from slices S_1 .. S_m by the largest divergence of a row in them. The best such bound is the
-capacity of all rows together. Best-first branch and bound splits slices into clusters of nearby
+The capacity of rows w_1 .. w_m is min over q of max_a D(w_a, q). So any distribution q bounds all
+selections from slices S_1 .. S_m by the largest divergence of a row in them. The best such bound is
+the capacity of all rows together. Best-first branch and bound splits slices into clusters of nearby
 rows, until these bounds or a list of the selections left prove that the best one so far is optimal.
 
 Three or more slices with few enough rows are left to the search for cliques of compatible rows
@@ -11,13 +11,13 @@ Three or more slices with few enough rows are left to the search for cliques of 
 Two further bounds hold for any m rows. Their capacity is at most ln m. And it is at most the mean
 number of yes-or-no questions that identify one of m values by a Huffman code of equal weights,
 times the capacity of the best pair of rows: mutual information is convex in the channel, so an
-answer tells at most as much as the best pair.
+answer reveals at most as much as the best pair.
 
-A third bound is for slices that are easily told apart. Construct a channel with one input for each
-slice: every output has its least probability among the rows of the slice, and the rest goes to an
-output that belongs to this slice alone. Every selection is a garbling of this channel, because the
-extra output of a slice can be redistributed to what its row has more. The bound is good if the rows
-of a slice have similar overlaps with the other slices.
+A third bound is for slices that are easy to distinguish. Construct a channel with one input for
+each slice: every output has its smallest probability among the rows of the slice, and the rest goes
+to an output that belongs to this slice alone. Every selection is a garbling of this channel,
+because the extra output of a slice can be redistributed to what its row has more. The bound is good
+if the rows of a slice have similar overlaps with the other slices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import ULP, log_up, raised, round_up
+from fastpriv._core.rounding import log_up, raised, round_up, roundoff, sum_error
 from fastpriv._core.search import BestFirst
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
@@ -41,18 +41,20 @@ from fastpriv._matrices.searches.cliques import advance, by_cliques, mean_questi
 
 # A table of output distributions, and how far its rows are from others and from each other.
 
-#: Fewest entries worth a thread of their own, in logarithms and in plain operations.
-_LOGS, _PLAIN = 1 << 15, 1 << 18
+#: Fewest logarithms worth a thread of their own.
+_LOGS = 1 << 15
+#: Fewest plain operations worth one.
+_PLAIN = 1 << 18
 #: Entries that are copied together.
 _BLOCK = 1 << 20
 #: Capacities below are only bounded by it, as in the kernels.
 _SMALLEST = 1e-280
-#: Outputs that a law never shows count as this likely.
+#: Outputs that a distribution never shows count as this likely.
 _NEVER = 1e-300
 
 
 class Laws:
-    """The rows of a table, with bounds on their divergences from any law.
+    """The rows of a table, with bounds on their divergences from any distribution.
 
     D(w, q) = sum w ln(w/q) - w + q is bounded above in one of two ways: as the sum of
     w ln w - w, known once and for all, and a product of w with -ln q, which costs little but has
@@ -78,7 +80,7 @@ class Laws:
 
     @cached_property
     def sums(self) -> tuple[float, float]:
-        """Least and largest sum of a row: one, up to rounding."""
+        """Smallest and largest sum of a row: one, up to rounding."""
         sums = self.table.sum(axis=1)
         return float(sums.min()), float(sums.max())
 
@@ -87,13 +89,13 @@ class Laws:
         return Laws(np.ascontiguousarray(self.table[rows]))
 
     def mean(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
-        """Law of the output when rows are drawn with given chances, as a sum q + c."""
+        """Law of the output when rows are drawn with given probabilities, as a sum q + c."""
         q, c = np.empty(self.outputs), np.empty(self.outputs)
         kernels.output_law(self.table[rows], law, q, c)
         return q, c
 
     def least(self, rows: Ints) -> Floats:
-        """Least chance of every output among some rows."""
+        """Smallest probability of every output among some rows."""
         step = max(1, _BLOCK // self.outputs)
         parts = [
             self.table[rows[start : start + step]].min(axis=0)
@@ -111,7 +113,7 @@ class Laws:
 
         split(task, len(rows), max(1, _PLAIN // self.outputs))
         own, cross = self.own[rows], dots[rows]
-        error = (2 * self.outputs + 32) * ULP * (np.abs(own) + np.abs(cross) + 4.0)
+        error = sum_error(2 * self.outputs, 32) * (np.abs(own) + np.abs(cross) + 4.0)
         above = own - cross + floor.sum() + error
         doubt = np.flatnonzero((above > enough) & (above - 3.0 * error <= enough))
         if len(doubt):
@@ -160,7 +162,7 @@ class Laws:
         first = self._apart(rows, pivot)
         second = self._apart(rows, int(rows[first.argmax()]))
         nearer = first < second
-        if not nearer.any() or nearer.all():  # rows too close to tell
+        if not nearer.any() or nearer.all():  # rows too close to distinguish
             nearer = np.arange(len(rows)) < len(rows) // 2
         return rows[nearer], rows[~nearer]
 
@@ -176,24 +178,36 @@ class Laws:
 
 # Branch and bound: lower and upper bounds of nodes, and how they are split.
 
-#: Most selections that are listed, and most that may remain after the bounds to be listed.
-_LISTED, _ALIVE = 1 << 16, 1 << 11
-#: Most pairs whose bounds are computed at once, and the work (in entries) that is always allowed.
-_PAIRS, _PAIR_WORK = 1 << 22, 1 << 22
+#: Most selections of a node whose bounds are listed.
+_LISTED = 1 << 16
+#: Most of them that may remain after the bounds, to be evaluated one by one.
+_ALIVE = 1 << 11
+#: Most pairs whose bounds are computed at once.
+_PAIRS = 1 << 22
+#: Entries of pairs that are always compared.
+_PAIR_WORK = 1 << 22
 #: Pairs per row up to which listing them costs about as much as bounding a node.
 _PAIRS_PER_ROW = 16
 #: Fraction of the pairs of a node below which they are bounded one by one.
 _FEW = 0.3
 #: Entries of a batch of selections whose capacities are computed together.
 _BATCH = 1 << 20
-#: Rounds of ascent from one start, rows tried in an exchange, and laws tried for one node.
-_ASCENT, _TRIED, _ROUNDS = 20, 4, 2
-#: Random starts for each problem, and the fraction of the limit for all of them.
-_STARTS, _SCATTER = 64, 0.02
+#: Most rounds of an ascent from one start.
+_ASCENT = 20
+#: Rows tried in an exchange.
+_TRIED = 4
+#: Output distributions tried for one node.
+_ROUNDS = 2
+#: Random starts for each problem that cannot be listed.
+_STARTS = 64
+#: Fraction of the limit for all of them.
+_SCATTER = 0.02
 #: Slices up to which selections are listed, and improved by exchanging one row at a time.
 MANY = 16
-#: Units of work of a node, and of a capacity per entry.
-_NODE, _CAPACITY = 1 << 16, 64
+#: Units of work of a node.
+_NODE = 1 << 16
+#: Units of work of a capacity, per entry.
+_CAPACITY = 64
 
 
 class Node(NamedTuple):
@@ -221,9 +235,9 @@ class Search:
         self.laws, self.gap, self.meter, self.deadline = Laws(table), gap, meter, meter.limit
         self.lower, self.upper, self.settled = 0.0, 0.0, 0.0
         self.problem, self.choice, self.law = 0, np.empty(0, np.int64), np.empty(0)
-        self.far = np.empty(len(table))  # bounds on divergences from the law used last
+        self.far = np.empty(len(table))  # bounds on divergences from the distribution used last
         self.tree: BestFirst[Node] | None = None
-        self.star: Floats | None = None  # the same for the output law of the best selection
+        self.star: Floats | None = None  # the same for the best selection
 
     @property
     def target(self) -> float:
@@ -246,7 +260,7 @@ class Search:
     # Lower bounds.
 
     def evaluate(self, problem: int, choices: Ints) -> float:
-        """Compute capacities of selections (B, m), keep the best, return the largest upper end."""
+        """Compute capacities of selections (B, m), keep the best, return the largest bound."""
         self.spend_on_capacities(choices.size)
         step, worst = max(1, _BATCH // (choices.shape[1] * self.laws.outputs)), 0.0
         for start in range(0, len(choices), step):
@@ -260,7 +274,7 @@ class Search:
         return worst
 
     def furthest(self, node: Node) -> Ints:
-        """Return the row of each slice furthest from the law used last, distinct if possible."""
+        """Return the row of each slice furthest from the reference, distinct if possible."""
         taken: set[int] = set()
         chosen = []
         for rows in node.slices:
@@ -283,7 +297,7 @@ class Search:
                 if len(others) == 1:
                     self.touch(len(rows))
                     scores = self.laws.pairs(others, rows)[0]
-                else:  # rows far from the output law of the others
+                else:  # rows far from the output distribution of the others
                     law = capacities(self.laws.table[others][None], 1e-3)[2][0]
                     self.bound(node._replace(slices=(rows,)), others, law)
                     scores = self.far[rows]
@@ -309,14 +323,14 @@ class Search:
     # Upper bounds.
 
     def bound(self, node: Node, rows: Ints, law: Floats) -> float:
-        """Bound all selections of a node by the output law of some rows. Sets ``far``."""
+        """Bound all selections of a node by the output distribution of some rows. Sets ``far``."""
         union = node.union
         self.touch(len(union))
         self.far[union] = self.laws.divergences(union, *self.laws.mean(rows, law), self.target)
         return float(self.far[union].max())
 
     def from_best(self) -> Floats:
-        """Bound the divergences of all rows from the output law of the best selection."""
+        """Bound the divergences of all rows from the output distribution of the best selection."""
         if self.star is None:
             self.touch(self.laws.size)
             q, c = self.laws.mean(self.choice, self.law)
@@ -324,7 +338,7 @@ class Search:
         return self.star
 
     def bound_by_best(self, node: Node) -> float:
-        """Bound all selections of a node by the output law of the best selection."""
+        """Bound all selections of a node by the output distribution of the best selection."""
         star = self.from_best()
         return max(float(star[rows].max()) for rows in node.slices)
 
@@ -348,7 +362,7 @@ class Search:
         return min(least, capacity.upper)
 
     def told_apart(self, node: Node) -> float:
-        """Bound all selections of a node by the least probabilities in each slice."""
+        """Bound all selections of a node by the smallest probabilities in each slice."""
         m, outputs = len(node.slices), self.laws.outputs
         self.spend_on_capacities(m)
         self.touch(sum(map(len, node.slices)))
@@ -356,13 +370,13 @@ class Search:
         for a, slice_ in enumerate(node.slices):
             rows[a, :outputs] = self.laws.least(slice_)
             rows[a, outputs + a] = max(0.0, self.laws.sums[1] - rows[a, :outputs].sum())
-        # If the total of a law is off by e, D(w, q) changes by at most e |ln(w/q)|, which is below
-        # 800 e for doubles.
-        excess = self.laws.sums[1] - self.laws.sums[0] + 4.0 * outputs * ULP
+        # If the total of a distribution is off by e, D(w, q) changes by at most e |ln(w/q)|, which
+        # is below 800 e for doubles.
+        excess = self.laws.sums[1] - self.laws.sums[0] + roundoff(4 * outputs)
         return float(capacities(rows[None], 0.25 * self.gap)[1][0] + 800.0 * excess)
 
     def refine(self, node: Node) -> float:
-        """Bound a node by output laws of its own rows, the outermost first. Sets ``far``."""
+        """Bound a node by mixtures of its own rows, the outermost first. Sets ``far``."""
         least = self.told_apart(node) if len(node.slices) <= MANY else math.inf
         if least <= self.target:
             return least
@@ -419,7 +433,7 @@ class Search:
         self.settled = max(self.settled, float(bounds[bounds <= self.target].max(initial=0.0)))
 
     def bounds(self, node: Node) -> Floats:
-        """Bound all selections by two laws: that of the best selection and that of the node."""
+        """Bound all selections by two references: the best selection and the node."""
         least = np.full([len(rows) for rows in node.slices], math.inf)
         for far in (self.from_best(), self.far):
             worst = reduce(np.maximum, np.ix_(*[far[rows] for rows in node.slices]))
@@ -428,7 +442,7 @@ class Search:
         return np.triu(least, 1) if once else least  # pairs from equal slices are unordered
 
     def parts(self, node: Node) -> list[Node]:
-        """Split the slice with the row furthest from the law used last."""
+        """Split the slice with the row furthest from the distribution used last."""
         reach = [self.far[rows].max() if len(rows) > 1 else -1.0 for rows in node.slices]
         a = int(np.argmax(reach))
         rows = node.slices[a]
@@ -467,7 +481,7 @@ class Search:
 
 
 def _matched(slices: Sequence[Ints], union: Ints, law: Floats) -> Ints:
-    """Assign to slices the rows of largest weight in a law over their union, each row once."""
+    """Assign to slices the rows of largest weight over their union, each row once."""
     from scipy.optimize import linear_sum_assignment
 
     heavy = np.argsort(-law)[: 2 * len(slices)]
@@ -497,9 +511,10 @@ _SEARCH_KERNELS = (
     "sharp_pair_bounds",
     "two_row_capacities",
 )
-#: Fractions of the limit at which branch and bound and the list of cliques take turns, and the one
-#: before a pair is bounded where there are too many rows for cliques.
-_TURNS, _BEFORE = (0.06, 0.5, 0.58, 1.0), 0.35
+#: Fractions of the limit at which branch and bound and the list of cliques take turns.
+_TURNS = (0.06, 0.5, 0.58, 1.0)
+#: Fraction before a pair is bounded, where there are too many rows for cliques.
+_BEFORE = 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9
 
@@ -525,7 +540,7 @@ def best_selection(
     Parameters
     ----------
     table : (R, K) array
-        Output laws.
+        Output distributions.
     problems : sequence of sequences of integer arrays
         Each problem is a list of slices, and each slice is a list of rows of the table. If one
         array object is given twice, pairs are unordered.
@@ -545,7 +560,7 @@ def best_selection(
 
 
 def _by_parts(search: Search, nodes: list[Node], most: int) -> float:
-    """Search slices for ``most`` values. Return the upper end.
+    """Search slices for ``most`` values. Return the upper bound.
 
     If the rows are too many for cliques, branch and bound has the rest of the limit, after the
     bound from pairs.

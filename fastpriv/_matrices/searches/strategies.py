@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
 from fastpriv._core.highs import Model, Rows
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import sum_error
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 
-#: Units of work of a linear program for each of its coefficients, and of a whole search.
-_PER_ENTRY, _WORK = 2e4, 2e10
+#: Units of work of a linear program, for each of its coefficients.
+_PER_ENTRY = 2e4
+#: Units of work of a search without a time limit.
+_WORK = 2e10
 #: Most coefficients of the relaxation.
 _LARGEST = 1 << 19
 #: Seconds after which HiGHS gives up on one program.
@@ -40,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 
 class Search(NamedTuple):
-    """Proved bounds on the largest leakage, and a law that attains the lower one."""
+    """Proved bounds on the largest leakage, and a distribution that attains the lower one."""
 
     lower: float
     upper: float
@@ -50,14 +52,14 @@ class Search(NamedTuple):
 class Problem:
     """Maximise a leakage of one channel over priors; gains are at most 1 in absolute value.
 
-    Additive: posterior minus prior vulnerability of a law. Multiplicative: their ratio, for a gain
-    that is not negative and has a largest entry of 1 for every database. It is the posterior
-    vulnerability of weights p >= 0 whose prior vulnerability is at most 1.
+    Additive: posterior minus prior vulnerability of a distribution. Multiplicative: their ratio,
+    for a gain that is not negative and has a largest entry of 1 for every database. It is the
+    posterior vulnerability of weights p >= 0 whose prior vulnerability is at most 1.
     """
 
     def __init__(self, W: Floats, gain: Floats, additive: bool) -> None:
         self.W, self.gain, self.additive = W, gain, additive
-        self.slack = (len(gain) + 2 * sum(W.shape) + 32) * ULP
+        self.slack = sum_error(len(gain) + 2 * sum(W.shape), 32)
         # One strategy: p, and t of at least the gain of every action.
         actions, size = gain.shape
         entries = np.hstack([gain, np.full((actions, 1), -1.0)])
@@ -76,7 +78,7 @@ class Problem:
         return as_law(self._model.solve(_SECONDS).values[: len(c)])
 
     def attained(self, law: Floats) -> float:
-        """Return the leakage of one law. Rounded down."""
+        """Return the leakage of one distribution. Rounded down."""
         after = math.fsum((self.gain @ (law[:, None] * self.W)).max(axis=0))
         before = float((self.gain @ law).max())
         error = self.slack * float(law @ np.abs(self.gain).max(axis=0))
@@ -255,7 +257,7 @@ def _total(size: int, additive: bool) -> Floats:
 
 
 def as_law(values: Floats) -> Floats:
-    """Return a solver's weights as a law."""
+    """Return a solver's weights as a distribution."""
     clipped = np.maximum(values, 0.0)
     total = clipped.sum()
     return clipped / total if total > 0.0 else np.full(len(values), 1.0 / len(values))

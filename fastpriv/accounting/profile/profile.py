@@ -46,7 +46,6 @@ from fastpriv.accounting.profile.steps.sampling import (
     with_replacement,
 )
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described, short, unread
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import realised
@@ -270,7 +269,7 @@ class PrivacyProfile(Questions):
         """
         given = as_channel(channel)
         drawn, slack = realised(given)
-        atom, rows = FiniteStep.of(drawn, slack), row_kernels(given)
+        atom, rows = FiniteStep.of(drawn, slack), given.kernels
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]

@@ -283,7 +283,7 @@ def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
     """Add up the curves of the programs, on the common refinement of their pieces."""
-    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
     near = tracks[0][0].low.bounds

@@ -16,7 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpriv._structure.types import Classes, Types, classes_against, compositions
+from fastpriv._structure.counts import compositions
+from fastpriv._structure.types import Classes, Types, classes_against
 from fastpriv.errors import TooLarge, short
 
 #: Most pairs of a database and an output, after symmetry.

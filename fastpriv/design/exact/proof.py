@@ -65,7 +65,7 @@ def _over_databases(exact: list[int], sizes: tuple[int, ...], joint: bool) -> Pr
 
 def total(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
     """Return the value of a solution: the sum over the rows of a product."""
-    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
 
 

@@ -20,16 +20,14 @@ from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
-from fastpriv.measures.inputs import as_pair, measured, output_rows
+from fastpriv.measures.inputs import as_pair, measured, output_rows, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.columns import column
-from fastpriv.priors.exchangeable import OutputForm, as_exchangeable, many_types
+from fastpriv.priors.exchangeable import OutputForm
 from fastpriv.results import Bracket
 
 __all__ = ["pml"]
@@ -40,12 +38,8 @@ PriorLike = Distribution | ArrayLike
 
 @overload
 def pml(channel: ChannelLike, prior: PriorLike) -> Floats: ...
-
-
 @overload
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike) -> float: ...
-
-
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> Floats | float:
     """Pointwise maximal leakage of every output, or of one that was seen.
 
@@ -58,7 +52,7 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
 
@@ -66,8 +60,8 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     -------
     ndarray or float
         Nats, rounded up. All outputs: one pass over a matrix (two where leakage is small),
-        O(N n m) for row-by-row channels. One output: O(n m^2) on a Markov prior and O(n) on
-        independent rows and exchangeable bits, so that a million rows are no obstacle.
+        O(N n m) for record-by-record channels. One output: O(n m^2) on a Markov prior and O(n) on
+        independent records and exchangeable bits, so that a million rows are no obstacle.
 
     Examples
     --------
@@ -97,7 +91,7 @@ def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
     errors, the leakage capacity is a second bound.
     """
-    matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
+    matrix, error = table(channel), channel.matrix_error
     both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
     if error == 0.0:
         return both
@@ -115,7 +109,7 @@ def level_bounds(
     channel: AbstractChannel, prior: Distribution
 ) -> tuple[float | Bracket, float | Bracket]:
     """Return the largest of both leakages, as brackets where a long chain has only bounds."""
-    kernels = row_kernels(channel)
+    kernels = channel.kernels
     if kernels is not None and isinstance(prior, Markov) and is_long(prior):
         return leakage_bounds(prior, kernels)
     return leakage_levels(channel, prior)
@@ -127,15 +121,10 @@ def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     return float(leakages(channel, prior).above[channel.column_index(y)])
 
 
-@leakages.register
-def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel.array, prior.probabilities(), logs=prior.logs_if_rare())
-
-
 @leakage_at.register
 def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel.array[:, [channel.column_index(y)]])
+    one = np.ascontiguousarray(channel.table()[:, [channel.column_index(y)]])
     return float(matrix_leakages(one, prior.probabilities(), logs=prior.logs_if_rare()).above[0])
 
 
@@ -145,7 +134,7 @@ def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float,
     if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
-        above = measured(run, channel.array, prior.probabilities()[None])
+        above = measured(run, channel.table(), prior.probabilities()[None])
         if not math.isnan(above):
             return above, below.item()
     return leakages(channel, prior).largest()
@@ -171,7 +160,7 @@ def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tup
 @leakage_at.register
 def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
-    return column(prior, channel.kernels, y).leakage()
+    return prior.column(channel.kernels, y).leakage()
 
 
 @leakages.register
@@ -195,15 +184,15 @@ def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -
 @leakages.register
 def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakages(channel.as_channel(), prior)
-    return Leakages(*map(channel.spread_out, type_leakages(channel, types)))
+    return Leakages(*map(channel.per_database, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakage_levels(channel.as_channel(), prior)
     return type_leakages(channel, types).largest()
@@ -212,7 +201,7 @@ def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[flo
 @leakage_at.register
 def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         law, logs = channel.class_distribution(prior, y)
         entry = channel.entries[int(channel.types.number(y[None])[0])]
@@ -222,7 +211,10 @@ def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> floa
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
-    """Return both leakages of an output of each type, from the laws of types. O(classes)."""
+    """Return both leakages of an output of each type, from the distributions of types.
+
+    O(classes).
+    """
     weights = type_weights(channel.types, prior)
     alive = possible_types(channel, prior)
     law = channel.output_types(weights) / np.exp(channel.types.log_sizes)
@@ -236,7 +228,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel.entry) + 8 * channel.space.n + 64) * ULP
+    slack = (len(channel.all_entries) + 8 * channel.space.n + 64) * ULP
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
@@ -248,21 +240,23 @@ def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool
 @leakages.register
 def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
-    occurs, tilt = channel.tilt()
-    both = vector_leakages(prior.probabilities(), channel.kernels, prior.logs_if_rare(), tilt)
+    occurs, tilt = channel.log_tilt()
+    both = vector_leakages(
+        prior.probabilities(), channel.hamming_kernels, prior.logs_if_rare(), tilt
+    )
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
 @leakage_levels.register
 def _tilted_leakage_levels(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     return (leakages(channel, prior) if by_type is None else by_type).largest()
 
 
 @leakage_at.register
 def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
         return float(leakages(channel, prior).above[channel.column_index(y)])
@@ -277,8 +271,8 @@ def _posterior_chain_leakage_levels(
     channel: PosteriorChain, prior: Distribution
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
-    if not channel.owns(prior):
-        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+    if not channel.is_own_prior(prior):
+        return _tilted_leakage_levels(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
@@ -289,8 +283,8 @@ def _posterior_chain_leakage_levels(
 @leakage_at.register
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
-    if not channel.owns(prior):
-        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
+    if not channel.is_own_prior(prior):
+        return _tilted_leakage_at(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error
@@ -332,7 +326,7 @@ def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    """From the smallest and the largest support. Cost O(k log k), or a pass over the reports."""
     return supports.leakage_levels(channel, prior)
 
 
@@ -352,12 +346,12 @@ def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tup
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
 
 
-# Leakage of channels that act row by row, in the structure of the prior.
+# Leakage of channels that act record by record, in the structure of the prior.
 
 
 @singledispatch
 def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
-    """Return both leakages of every output of a row-by-row channel. Cost O(N n m)."""
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m)."""
     return vector_leakages(prior.probabilities(), kernels, prior.logs_if_rare())
 
 
@@ -375,7 +369,7 @@ def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]
 
 @rows_leakages.register
 def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     rows = [
         vector_leakages(prior.distinct[k], [kernels.distinct[j]])
@@ -389,7 +383,7 @@ def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
 
 @rows_log_output.register
 def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     return _outer_sum(
@@ -398,7 +392,7 @@ def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
 
 
 def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
-    """Return the sum over rows of parts[place[i]][y_i], for every y."""
+    """Return the sum over records of parts[place[i]][y_i], for every y."""
     total = np.zeros(1)
     for k in place:
         total = np.add.outer(total, parts[k]).reshape(-1)
@@ -407,7 +401,10 @@ def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
 
 @rows_levels.register
 def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
-    """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
+    """Independent records: the sum over records of the largest of each.
+
+    Cost O(distinct records).
+    """
     laws, which, counts, _ = prior.paired(kernels)
     levels = [
         kernel_levels(kernels.distinct[j], prior.distinct[k])
@@ -419,7 +416,7 @@ def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, fl
 
 @singledispatch
 def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
-    """Return how far an output can move the odds of one row's value, up and down."""
+    """Return how far an output can move the odds of one record's value, up and down."""
     return vector_leakages(law, [kernel]).largest()
 
 
@@ -427,7 +424,7 @@ def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
 def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, float]:
     """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
 
-    An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+    An output y has the probability b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
     b (1 + (e^epsilon - 1) p_y). Rounded up.
     """
     seen, epsilon = law[law > 0], kernel.epsilon
@@ -449,7 +446,7 @@ def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, flo
 
 @rows_levels.register
 def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
-    """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
+    """Chain: by the vector, or the upper bounds of brackets where it is too long for one."""
     if is_long(prior):
         above, below = leakage_bounds(prior, kernels)
         return above.upper, below.upper
@@ -458,13 +455,13 @@ def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, floa
 
 @rows_levels.register
 def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
-    """Exchangeable rows with one kernel: over types of outputs, O(n^2) for bits.
+    """Exchangeable records with one kernel: over types of outputs, O(n^2) for bits.
 
     For more values over pairs of types where databases are many. Otherwise by the vector.
     """
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        pairs = many_types(prior, kernels)
+        pairs = prior.type_pairs(kernels)
         if pairs is None:
             return rows_leakages(prior, kernels).largest()
         return rows_types(prior, pairs).largest()
@@ -478,8 +475,8 @@ def count_leakages(
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
         return None
-    allowed, leaks = prior.possible, [(0, 0.0, 0.0)]
-    zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
+    allowed, leaks = prior.possible_counts, [(0, 0.0, 0.0)]
+    zero, one = (kernel.column_maxima > 0.0).tolist()  # which values can come out at all
     for ones in range(0 if zero else n, n + 1 if one else 1):
         form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
         mass, best = form.log_mass(prior.log_weights), form.extreme(allowed)
@@ -492,7 +489,7 @@ def count_leakages(
     return leaks
 
 
-# Leakage of exchangeable rows through one kernel, tilted or not, by the type of the output.
+# Leakage of exchangeable records through one kernel, tilted or not, by the type of the output.
 
 
 def pair_leakages(
@@ -510,7 +507,8 @@ def pair_leakages(
     with np.errstate(invalid="ignore"):
         scale = np.where(occurs, pairs.log_output_sizes + pairs.log_tops, 0.0)
         mass = pairs.log_sum(pairs.log_joint(weights)) - scale
-        # Laws that underflow are lost from the mass, which only one of the two leakages allows.
+        # Distributions that underflow are lost from the mass, which only one of the two leakages
+        # allows.
         most = np.logaddexp(mass, pairs.log_lost(weights) - scale)
         size = np.abs(mass) + np.abs(best) + np.abs(scale)
         finite = size[occurs & (mass > -math.inf)].max(initial=0.0)
@@ -521,7 +519,7 @@ def pair_leakages(
 
 
 def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
-    """Return both leakages of a row-by-row channel for an output of each type."""
+    """Return both leakages of a record-by-record channel for an output of each type."""
     log_prior = prior.log_weights[tuple(pairs.types[1:])]
     return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior.log_error)
 
@@ -531,10 +529,10 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
     types = channel.by_type
     if types is None:
         return None
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         both = own_types(types, 2.0 * channel.misfit)
     else:
-        same = as_exchangeable(prior)
+        same = prior.by_type()
         if same is None or not types.fits:
             return None
         error = types.error + same.log_error
@@ -545,7 +543,7 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
 def own_types(types: TypeTilt, misfit: float) -> Leakages:
     """Return both leakages under the channel's own prior, where every posterior is R.
 
-    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every row.
+    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every record.
     Cost O(types).
     """
     above = types.log_stay - types.log_each
@@ -570,12 +568,12 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
 def _product_scaled_matrix(channel: ProductChannel) -> Floats:
     """Every column divided by its largest entry."""
     channel.check_matrix_fits()
-    return np.array(channel.kron([k.near for k in channel.kernels.distinct]), order="C")
+    return np.array(channel.kron([k.relative for k in channel.kernels.distinct]), order="C")
 
 
 @scaled_matrix.register
 def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
     """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
-    occurs, tilt = channel.tilt()
-    near = scaled_matrix(ProductChannel.of(channel.kernels))
+    occurs, tilt = channel.log_tilt()
+    near = scaled_matrix(ProductChannel.of(channel.hamming_kernels))
     return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)
