@@ -1,4 +1,4 @@
-"""Draws of reports that favour some outputs by a common factor e^epsilon."""
+"""Draws for local mechanisms, whose messages favour some outputs by a common factor e^epsilon."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ from fastpriv._sampling.sequential import draw_all
 from fastpriv._sampling.source import Source, Words
 from fastpriv._sampling.thresholds import WORDS, integer_ratio
 
-#: Words drawn at a time.
-_CHUNK = 1 << 16
-
 
 class InsideThresholds:
-    """Whether a report falls inside or outside, where every output inside is e^epsilon likelier.
+    """Draws of whether a message falls inside, where every output is e^epsilon times as likely.
 
     There are outputs inside and outside in the proportion ``inside`` : ``outside``. Each of them
-    has ``stay`` or ``move`` words, up to a common factor; words that are left over are drawn
-    again. So stay / move is rounded down to a ratio of integers and the realised level never
-    exceeds epsilon.
+    has ``stay`` or ``move`` words, up to a common factor; other words are drawn again. The ratio
+    stay / move is rounded down, so that the realised level never exceeds epsilon.
     """
 
     def __init__(self, inside: int, outside: int, epsilon: float) -> None:
@@ -46,12 +42,12 @@ class InsideThresholds:
 
     @property
     def chance(self) -> Fraction:
-        """Chance to fall inside."""
+        """Probability to fall inside."""
         weight = self._inside * self.stay
         return Fraction(weight, weight + self._outside * self.move)
 
     def draw(self, count: int, source: Source) -> NDArray[np.bool_]:
-        """Draw whether each of some reports falls inside."""
+        """Draw for each message whether it falls inside."""
         words = source.words(count)
         edge = self._inside * self.stay
         final = np.uint64(edge + self._outside * self.move - 1)
@@ -62,7 +58,7 @@ class InsideThresholds:
 
 
 def below(size: int, count: int, source: Source) -> Ints:
-    """Draw integers below ``size``, all equally likely: bits, drawn again where they are beyond."""
+    """Draw integers below ``size``, all equally likely; numbers beyond are drawn again."""
     out = np.zeros(count, dtype=np.int64)
     bits = (size - 1).bit_length()
     if bits:
@@ -75,7 +71,7 @@ def below(size: int, count: int, source: Source) -> Ints:
 
 
 def bits(threshold: int, count: int, source: Source) -> Words:
-    """Draw words of 64 bits, each bit 1 with chance threshold / 2^64."""
+    """Draw words of 64 bits, each bit 1 with probability threshold / 2^64."""
     out = np.empty(count, dtype=np.uint64)
 
     def step(done: int, words: Words) -> tuple[int, int]:
