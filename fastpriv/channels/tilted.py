@@ -471,9 +471,9 @@ class TiltedProduct(TiltedChannel, form=True):
         Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
         """
         matrices = [kernel.matrix for kernel in self.as_product.kernels.distinct]
-        raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
+        possible = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
         assignment = self.as_product.kernels.assignment
-        return ProductChannel.of(RowKernels([RowKernel(W) for W in raised], assignment))
+        return ProductChannel.of(RowKernels([RowKernel(W) for W in possible], assignment))
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         return self.drawn_product.draw(rows, source)

@@ -135,8 +135,8 @@ def solve_mapping(program: Program, gap: float, deadline: float) -> tuple[Floats
     """Return a joint law V[y, x] within the budget and a lower bound on the least I(S; Y)."""
     best, value, bound = _from(program, _FIRST[0], gap, deadline)
     if value - bound > max(gap * value, _SMALL) and time.monotonic() < deadline:
-        other, again, raised = _from(program, _FIRST[1], gap, deadline)
-        best, bound = other if again < value else best, max(bound, raised)
+        other, again, other_bound = _from(program, _FIRST[1], gap, deadline)
+        best, bound = other if again < value else best, max(bound, other_bound)
     return best, bound
 
 

@@ -39,9 +39,9 @@ def pairs_closed(source: Ints, target: Ints) -> Callable[[Floats, float], Floats
     """Return the closure over pairs of entries whose ratio is bounded by e^level."""
 
     def closure(entry: Floats, level: float) -> Floats | None:
-        raised = entry.copy()
-        done = kernels.cone_closure(raised, source, target, math.exp(-level), 10_000)
-        return raised if done else None
+        closure = entry.copy()
+        done = kernels.cone_closure(closure, source, target, math.exp(-level), 10_000)
+        return closure if done else None
 
     return closure
 
@@ -86,15 +86,15 @@ def repair(entry: Floats, constant: Floats, shape: Shape, epsilon: float, extra:
     """
     row, p = shape.row, shape.prior[shape.row]
     spare = min(TOLERANCE, 0.01 * epsilon)
-    lowered = epsilon - rounding(epsilon, extra) - spare
-    if not lowered > 0.5 * epsilon or not np.isfinite(entry).all():
+    inner_level = epsilon - rounding(epsilon, extra) - spare
+    if not inner_level > 0.5 * epsilon or not np.isfinite(entry).all():
         return constant
     given = np.maximum(entry, 0.0)
     given = given / np.bincount(row, given * shape.outputs)[row]
     for trace in _TRACES:
         mixed = (1.0 - trace) * given + trace * constant
         for _ in range(_REPAIRS):
-            closed = shape.closure(p * mixed, lowered)
+            closed = shape.closure(p * mixed, inner_level)
             if closed is None:
                 break
             mixed = closed / p

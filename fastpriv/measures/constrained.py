@@ -110,12 +110,12 @@ def constrained_capacity(
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
+    >>> fp.constrained_capacity(channel, 0.0)  # both records the same: two looks at one bit
     Bracket(0.1989093021, 0.1989093022)
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
-    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both rows: the whole database
+    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both records: the whole database
     >>> round(both.lower, 3)
     0.222
     """
@@ -163,7 +163,7 @@ def balance_function(
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
+        Rounded outwards. The lower bound is the guarantee: at least that much is gained.
 
     Examples
     --------

@@ -227,7 +227,7 @@ def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
 # Levels of what is drawn, from those of the channel that stands for the draws and its slack.
 
 
-def raised(level: float, slack: float) -> float:
+def with_draws(level: float, slack: float) -> float:
     """Raise a level by what the draws can have on top of it."""
     return round_up(level + slack) if slack else level
 
@@ -238,4 +238,4 @@ def raised_information(value: float, slack: float) -> float:
     Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
     most I + 2/e, q being the distribution of the output under W.
     """
-    return raised(value + slack * (1.0 + 2.0 * value), slack)
+    return with_draws(value + slack * (1.0 + 2.0 * value), slack)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel, cannot_undo

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import below
+from fastpriv._sampling.local import below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, SymmetricThresholds
 from fastpriv._structure.geometry import Geometry, is_prime, least_dimension, primes_near

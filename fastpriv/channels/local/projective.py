@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.geometry import Geometry, primes_near

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import bits
+from fastpriv._sampling.local import bits
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import WORDS, Codes
 from fastpriv.channels.local.support import EXACT, SupportChannel

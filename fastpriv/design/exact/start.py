@@ -110,11 +110,11 @@ def _powers(program: Program, output: Output, mass: Floats, epsilon: float) -> F
     if output.arcs:
         source, target = np.array(output.arcs).T
         while True:
-            raised = powers.copy()
-            np.maximum.at(raised, target, powers[source] - 1.0)
-            if np.array_equal(raised, powers):
+            closure = powers.copy()
+            np.maximum.at(closure, target, powers[source] - 1.0)
+            if np.array_equal(closure, powers):
                 break
-            powers = raised
+            powers = closure
     return np.asarray(powers - powers.max())
 
 

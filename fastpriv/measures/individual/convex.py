@@ -208,9 +208,9 @@ class _Row:
         """
         below = heights - np.einsum("yja,ay->yj", simplices, g)
         size = float(np.abs(g).max()) + math.log(self.m) + 1.0
-        raised = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
-        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, raised[self.values])
-        size += float(np.abs(tangent).max()) + float(np.abs(raised).max())
+        lifted = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
+        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, lifted[self.values])
+        size += float(np.abs(tangent).max()) + float(np.abs(lifted).max())
         slack = (4.0 * self.W.shape[1] + 32.0) * ULP * size
         bound, joint = self._largest(weights)
         self.laws = np.concatenate([self.laws[1 - _LAWS :], joint[None]])
