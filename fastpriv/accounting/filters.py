@@ -91,7 +91,7 @@ class _Spends:
 
     def _joined(self, release: Any) -> str | None:
         """Return the relation with one more step; the lock is held."""
-        known = isinstance(release, PrivacyProfile) and bool(release._parts)
+        known = isinstance(release, PrivacyProfile) and bool(release.parts)
         return one_relation(self._relation, release.relation if known else None)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastpriv._core.validation import Floats
-    from fastpriv.accounting.profile.distinguishing import Delta
+    from fastpriv.accounting.profile.cases import Delta
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
 
@@ -159,7 +159,7 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
-    bends = [bend for bend in curve._bends if bend <= right]
+    bends = [bend for bend in curve.cases.bends() if bend <= right]
     if len(bends) <= _BENDS:
         grid = np.union1d(grid, bends)
     points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
@@ -404,7 +404,7 @@ def _levels(profile: PrivacyProfile) -> list[float]:
     end = min(profile.epsilon(target).upper, _STEEPEST) if target < 1.0 else 0.0
     near = min(end, _SHOWN)
     levels = {*np.linspace(0.0, near, _LEVELS), *np.linspace(near, end, _LEVELS // 2)}
-    bends = [*profile._bends, profile.epsilon(never).upper]
+    bends = [*profile.cases.bends(), profile.epsilon(never).upper]
     if len(bends) <= _BENDS:
         levels |= {bend for bend in bends if bend <= _STEEPEST}
     return sorted(map(float, levels))
@@ -417,7 +417,7 @@ def _rates(profile: PrivacyProfile) -> tuple[Floats, Floats, Floats]:
     has the tests between two of its tests; of several pairs, those between a test of the best one
     and the test that always alarms.
     """
-    known, levels = profile._distinguishers, _levels(profile)
+    known, levels = profile.distinguishers, _levels(profile)
     corners, heights = highest([_above(*pair, levels) for pair in known.curves])
     reached = np.array([profile.tpr(a).lower for a in _ERRORS.tolist()])
     x = np.unique(np.concatenate([corners, _ERRORS, np.nextafter(_ERRORS[1:], 0.0)]))

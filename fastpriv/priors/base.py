@@ -57,14 +57,14 @@ class Distribution(Defined, ABC, family="prior"):
     - ``log_probabilities(rows)``, logs of single databases, -inf only where impossible,
     - ``entropy()``,
     - ``draw(k, rng)``, a sampler,
-    - ``marginal_sum(rows)``, sums of marginals,
     - ``definition()`` and ``from_definition(given)``, for equality and JSON.
 
     Every other method has a default, which goes through the vector of all databases. A structure
     that can list how a record is distributed given all others derives from ``LineDistribution``
     and defines ``conditional_lines(rows)``: its thresholds then need no vector. Defaults worth
-    replacing where the structure has a better answer: ``log_smallest``, ``through``, ``given``,
-    ``column``, ``by_type``, ``unmixed``, ``alike_records`` and ``min_entropy``.
+    replacing where the structure has a better answer: ``log_smallest``, ``marginal_sum``,
+    ``through``, ``given``, ``column``, ``by_type``, ``unmixed``, ``alike_records`` and
+    ``min_entropy``.
 
     A class method ``of(*parts)`` makes an object without checks. Its contract is the same in all
     classes of the package: parts are checked, owned by the new object, and never written to again.
@@ -215,9 +215,9 @@ class Distribution(Defined, ABC, family="prior"):
         """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given records."""
         return self.as_dense("a level").log_ratios(rows)
 
-    @abstractmethod
     def marginal_sum(self, rows: Ints) -> Floats:
         """Sum of the marginals of the given records, which have the same size."""
+        return self.as_dense("a marginal").marginal_sum(rows)
 
     def through(self, kernels: RowKernels) -> Distribution:
         """Return the output distribution of a channel that acts record by record."""
@@ -369,7 +369,7 @@ class Dense(Distribution):
             logs = np.array(numbers(given["logs"]), dtype=np.float64)
             if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
                 raise InvalidInput("logs must be the logarithm of every probability")
-            made._rare = logs
+            return cls.of(made.probabilities(), made.space, logs)
         return made
 
     def pmf(self) -> Floats:

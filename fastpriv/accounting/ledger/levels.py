@@ -96,9 +96,9 @@ def measured(
 
 def _of_profile(profile: PrivacyProfile, curve: bool) -> Offer:
     """Return what is known from a profile: its curve, and its level at delta 0."""
-    level = profile._guaranteed(0.0)
+    level = profile.cases.guaranteed(0.0)
     levels = {"dp": amount(level, "dp")} if level < math.inf else {}
-    relation = profile.relation if profile._parts else None  # the empty profile fits any relation
+    relation = profile.relation if profile.parts else None  # the empty profile fits any relation
     return Offer(levels, profile_text(profile) if curve else None, None, relation, profile=True)
 
 

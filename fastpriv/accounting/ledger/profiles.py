@@ -20,10 +20,10 @@ from functools import lru_cache
 import numpy as np
 
 from fastpriv._core.rounding import raised
-from fastpriv.accounting.profile.atoms import Atom
-from fastpriv.accounting.profile.measures import FINE, Releases
+from fastpriv.accounting.profile.discrete import FINE, Releases
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.running import Running, composable
+from fastpriv.accounting.profile.steps.finite import FiniteStep
 from fastpriv.accounting.profile.text import counted, plain
 from fastpriv.errors import unread
 
@@ -53,7 +53,7 @@ _SUM_ULPS = 8.0
 
 def profile_text(profile: PrivacyProfile) -> str:
     """Return a profile as JSON: each of its steps and how often; curves of channels."""
-    return json.dumps([[plain(part, True), count] for part, count in profile._parts.items()])
+    return json.dumps([[plain(part, True), count] for part, count in profile.parts.items()])
 
 
 @lru_cache(maxsize=4096)
@@ -68,7 +68,7 @@ def profile_of(text: str) -> PrivacyProfile:
 def composed_epsilon(parts: Parts, delta: float) -> float:
     """Return epsilon of all steps together at a delta, rounded up."""
     steps = (profile_of(text).self_compose(count) for text, count in parts.items())
-    return PrivacyProfile({}).compose(*steps)._guaranteed(delta)
+    return PrivacyProfile({}).compose(*steps).cases.guaranteed(delta)
 
 
 def adaptive_epsilon(parts: Parts, delta: float) -> float:
@@ -159,8 +159,8 @@ def upper_measures(parts: Parts) -> Releases | None:
     """Return the measures that bound the steps from above; None if some are not finite."""
     steps = []
     for text, count in parts.items():
-        for part, k in profile_of(text)._parts.items():
-            if not isinstance(part, Atom) or not composable(part.upper):
+        for part, k in profile_of(text).parts.items():
+            if not isinstance(part, FiniteStep) or not composable(part.upper):
                 return None
             if part.upper.top > 0.0 or part.upper.infinite > 0.0:
                 steps.append((part.upper, k * count))

@@ -20,55 +20,72 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.contour import (
-    Decay,
-    Line,
-    Term,
+from fastpriv.accounting.profile.composition import (
+    Composition,
+    Losses,
+    Prepared,
     Terms,
-    aliases_from,
     chernoff,
-    falls,
     share,
 )
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import Complexes, TooCostly, log_one_plus
-from fastpriv.accounting.profile.terms import Ordered
-from fastpriv.accounting.profile.transform import fits, uniform_sums
+from fastpriv.accounting.profile.engines.contour import Decay, Line, aliases_from, falls
+from fastpriv.accounting.profile.losses import (
+    Complexes,
+    Directed,
+    NoBound,
+    OutOfRange,
+    TooMuchWork,
+    fits,
+    log_one_plus,
+    uniform_sums,
+)
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
 
 #: Error of quadratures, relative to B and to J.
 _FINE = 1e-18
-#: Losses at which B and J are divided, in parts of t, and the widths from there to t.
-_CUTS, _WIDTHS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03), 9.0
-#: Lines that are tried, in parts of the saddle point, and exponents for Chernoff's bound.
-_LINES, _EXPONENTS = np.geomspace(0.1, 1.2, 32), 40
-#: Share of delta, as a logarithm, that may be lost to each kind of error; most angles.
-_SMALL, _ANGLES = -30.0, 1 << 16
+#: Losses at which B and J are divided, in parts of t: two below a half do not add up to t.
+_CUTS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03)
+#: Widths eta of the division from there to t: Phi(-9) is 1e-19.
+_WIDTHS = 9.0
+#: Lines that are tried, in parts of the saddle point.
+_LINES = np.geomspace(0.1, 1.2, 32)
+#: Exponents that are tried for Chernoff's bound on B.
+_EXPONENTS = 40
+#: Logarithm of the share of delta that may be lost to each kind of error.
+_SMALL = -30.0
+#: Most angles.
+_ANGLES = 1 << 16
 
 
 @dataclass(frozen=True)
 class _Divided:
     """k releases of a pair whose outputs are divided, or of another kind, all of which is B."""
 
-    term: Term
+    term: Losses
     k: int
     x0: float = math.inf
     eta: float = math.inf
 
     @classmethod
-    def of(cls, term: Term, k: int, b: float, t: float) -> _Divided:
+    def of(cls, term: Losses, k: int, b: float, t: float) -> _Divided:
         """Divide at the output with the loss b, so that at t nearly all is J."""
-        if isinstance(term, Ordered) and isinstance(term.pair, Mixtures) and not term.flipped:
+        if (
+            isinstance(term, Directed)
+            and isinstance(term.pair, GaussianMixture)
+            and not term.flipped
+        ):
             x0 = term.pair.output(b)
             return cls(term, k, x0, (term.pair.output(t) - x0) / _WIDTHS)
         return cls(term, k)
 
     @cached_property
-    def pair(self) -> Mixtures | None:
+    def pair(self) -> GaussianMixture | None:
         """The pair, where it is divided."""
-        if self.eta < math.inf and isinstance(self.term, Ordered):
+        if self.eta < math.inf and isinstance(self.term, Directed):
             pair = self.term.pair
-            return pair if isinstance(pair, Mixtures) else None
+            return pair if isinstance(pair, GaussianMixture) else None
         return None
 
     def share(self, x: Floats, sign: float = 1.0) -> Floats:
@@ -107,12 +124,12 @@ class _Divided:
         w = 1.0 + c
         x, nodes, relative = self.pair.rule(w, tau * count, _FINE, self.eta)
         if not fits(len(x), count):
-            raise TooCostly
+            raise TooMuchWork
         result: list[np.ndarray] = []
         L = np.abs(nodes.losses)
         exponents = nodes.logs + w * nodes.losses
         if float(exponents.max()) > 600.0:
-            raise TooCostly
+            raise OutOfRange
         with np.errstate(under="ignore"):
             all_weights = np.exp(exponents)
         for sign in (-1.0, 1.0):
@@ -130,27 +147,61 @@ class _Divided:
         return result
 
 
-def jump_line(terms: Terms, t: float, c: float) -> Line:
-    """Prepare an integral for questions near t, whose saddle point would be near c.
+class LargeLoss:
+    """The integral of what large losses contribute."""
 
-    Raises TooCostly where no loss is large, or small ones may add up to t.
-    """
-    best: tuple[float, list[_Divided], float, float, tuple[float, float]] | None = None
-    for part in _CUTS:
-        parts = [_Divided.of(term, k, part * t, t) for term, k in terms]
-        if all(one.pair is None for one in parts) or any(not one.eta > 0.0 for one in parts):
-            raise TooCostly
-        at, log_delta = _saddle(parts, t, c)
-        apart = _least(parts, t, c)
-        margin = apart[1] - apart[0] * t - log_delta
-        if best is None or margin < best[0]:
-            best = margin, parts, at, log_delta, apart
-        if margin < _SMALL:
-            break
-    if best is None or best[0] > 0.6 * _SMALL:
-        raise TooCostly
-    _, parts, at, log_delta, apart = best
-    return _line(terms, parts, t, at, log_delta, apart)
+    name = "large loss"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether some step is a mixture of Gaussians with the record, which has large losses."""
+        return bool(_mixtures(parts))
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
+        """Prepare an integral for questions near t, whose saddle point would be near s.
+
+        None where no loss is large, or small ones may add up to t.
+        """
+        terms = parts.terms
+        best: tuple[float, list[_Divided], float, float, tuple[float, float]] | None = None
+        for share_of_t in _CUTS:
+            divided = [_Divided.of(term, k, share_of_t * t, t) for term, k in terms]
+            if any(not one.eta > 0.0 for one in divided):
+                return None
+            at, log_delta = _saddle(divided, t, s)
+            apart = _least(divided, t, s)
+            margin = apart[1] - apart[0] * t - log_delta
+            if best is None or margin < best[0]:
+                best = margin, divided, at, log_delta, apart
+            if margin < _SMALL:
+                break
+        if best is None or best[0] > 0.6 * _SMALL:
+            return None
+        _, divided, at, log_delta, apart = best
+        return parts.loosened(_line(terms, divided, t, at, log_delta, apart))
+
+
+LARGE_LOSS = LargeLoss()
+
+
+def _mixtures(parts: Composition) -> list[tuple[GaussianMixture, int]]:
+    return [
+        (one.pair, k)
+        for one, k in parts.pairs
+        if isinstance(one.pair, GaussianMixture) and not one.flipped
+    ]
+
+
+def likely_level(parts: Composition, rest: float) -> float:
+    """Return a t that one large loss exceeds with a probability of about ``rest``; 0 for none."""
+    pairs = _mixtures(parts)
+
+    def likely(t: float) -> bool:
+        return sum(k * pair.delta(t, False)[1] for pair, k in pairs) > rest
+
+    low, high = 0.0, 1.0
+    while likely(high) and high < 1e3:
+        low, high = high, 2.0 * high
+    return bisect(likely, low, high, relative=0.01, absolute=1e-8)[0]
 
 
 def _saddle(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:
@@ -164,7 +215,7 @@ def _saddle(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:
         )
         best = min(best, (all_small + float(large) - s * t - math.log(s * (1.0 + s)), s))
     if not math.isfinite(best[0]):
-        raise TooCostly
+        raise OutOfRange
     return best[1], best[0] - 3.0
 
 
@@ -174,7 +225,7 @@ def _least(parts: list[_Divided], t: float, c: float) -> tuple[float, float]:
     for a in np.geomspace(0.2 * c, max(30.0 * c, 300.0 / t), _EXPONENTS).tolist():
         try:
             total = share(a) + math.fsum(one.k * one.logs(a)[0] for one in parts)
-        except (TooCostly, OverflowError):
+        except (NoBound, OverflowError):
             break
         total += 1e-9 * (1.0 + abs(total))
         best = min(best, (total - a * t, a, total))
@@ -203,7 +254,7 @@ def _line(
     weights = np.abs(values) + errors
     relative = errors / np.maximum(weights, 1e-320)
     # B is a part of M, so the aliases of B^k are within the bounds on those of M^k.
-    aliases = tuple((at, chernoff(terms, at, 1e-14)) for at in (above, below))
+    aliases = tuple((at, chernoff(terms, at)) for at in (above, below))
     return Line(c, tau, log_top, 0.0, values, angles, weights, relative, cut, aliases, apart)
 
 

@@ -1,16 +1,11 @@
-"""What neighbours really attain when releases are composed: bounds from below.
-
-A curve is set by the worst pair of neighbours at every epsilon; after many releases no single
-pair need reach the composition of that envelope. What a pair of databases does attain is the
-composition of its own two laws, in one order and the same pair in every release. Any pair gives a
-lower bound, so that a few which are hard to tell apart from the best will do.
-"""
+"""Losses of pairs of neighbours of channels: what is attained."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from dataclasses import replace
+from itertools import chain, product, zip_longest
 
 import numpy as np
 
@@ -18,12 +13,26 @@ from fastpriv._core.rounding import NORMAL, ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.ratios import Pairs, all_pairs, apart_by
 from fastpriv._structure.rows import RowKernels
-from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
-from fastpriv.accounting.profile.bounds import TINY
-from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
+from fastpriv.accounting.profile.discrete import (
+    DiscreteLosses,
+    Error,
+    Releases,
+    pair_measure,
+)
+from fastpriv.accounting.profile.engines.lattice import TINY
+from fastpriv.accounting.profile.steps.finite import CHUNK, FiniteStep, Source
 from fastpriv.channels import AbstractChannel
+from fastpriv.errors import TooLarge
 from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response
 from fastpriv.spaces import Space
+
+# What neighbours really attain when releases are composed: bounds from below.
+#
+# A curve is set by the worst pair of neighbours at every epsilon; after many releases no single
+# pair need reach the composition of that envelope. What a pair of databases does attain is the
+# composition of its own two laws, in one order and the same pair in every release. Any pair gives
+# a lower bound, so that a few which are hard to tell apart from the best will do.
+
 
 #: Orders, in units of one over the largest loss, whose Renyi divergences pick pairs.
 _ORDERS = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
@@ -35,18 +44,16 @@ _VALUES = 1 << 10
 _MATRIX = 1 << 16
 #: Numbers that differ by this share or more have other digits.
 ALIKE = 2.0**-39
-#: Stands for the logarithm of no chance at all.
+#: Stands for the logarithm of no probability at all.
 _NEVER = -1e300
 
 #: Kinds of releases, and how often each was made.
-Kinds = Sequence[tuple[Atom, int]]
-#: Relative error of laws, and their absolute error where digits are lost to underflow.
-Error = tuple[float, float]
+Kinds = Sequence[tuple[FiniteStep, int]]
 #: Laws of the first and of the second database, and their errors, for every kind.
 Site = list[tuple[Floats, Floats, Error]]
 
 
-def attained(parts: Mapping[Atom, int]) -> list[Releases]:
+def attained(parts: Mapping[FiniteStep, int]) -> list[Releases]:
     """Releases that some neighbours attain together, or a part of them: each a lower bound."""
     if sum(parts.values()) == 1:
         return [[(atom.lower, 1) for atom in parts]]
@@ -55,10 +62,10 @@ def attained(parts: Mapping[Atom, int]) -> list[Releases]:
     return [*common(parts), *alone.values()]
 
 
-def common(parts: Mapping[Atom, int]) -> list[Releases]:
+def common(parts: Mapping[FiniteStep, int]) -> list[Releases]:
     """Releases of one pair of neighbours each: what they attain together with anything else."""
-    free: list[tuple[Measure, int]] = []
-    spaces: dict[Space, list[tuple[Atom, int]]] = {}
+    free: list[tuple[DiscreteLosses, int]] = []
+    spaces: dict[Space, list[tuple[FiniteStep, int]]] = {}
     for atom, count in parts.items():
         if atom.free:
             free.append((atom.lower, count))
@@ -95,7 +102,7 @@ def _best(kinds: Kinds) -> list[Releases]:
             picked.add(scores, some, errors)
     result = {}
     for site in picked.sites():
-        same: dict[bytes, tuple[Measure, int]] = {}  # channels that are equal were two kinds
+        same: dict[bytes, tuple[DiscreteLosses, int]] = {}  # channels that are equal were two kinds
         for (first, second, error), (_, count) in zip(site, kinds, strict=True):
             key = np.concatenate([first, second, error]).tobytes()
             before = same.get(key, (pair_measure(first, second, error), 0))
@@ -105,7 +112,7 @@ def _best(kinds: Kinds) -> list[Releases]:
     return list(result.values())
 
 
-def digits(measure: Measure) -> bytes:
+def digits(measure: DiscreteLosses) -> bytes:
     """The same for pairs of laws that differ by rounding and the order of outputs only.
 
     Numbers with the same digits differ by less than ``ALIKE`` of them.
@@ -178,7 +185,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[Error]
 
 
 def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
-    """Errors of a matrix whose entries are products of n given or computed chances."""
+    """Errors of a matrix whose entries are products of n given or computed probabilities."""
     given = laws_apart(channel) == 0.0 and response(channel) is None
     if not given:
         computed = max(apart_by(channel.output_count, n), laws_apart(channel))
@@ -189,7 +196,7 @@ def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
 
 
 def _least(matrix: Floats) -> float:
-    """Least positive entry."""
+    """Smallest positive entry."""
     return float(matrix[matrix > 0.0].min())
 
 
@@ -211,34 +218,115 @@ def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[
         yield [(matrix, pairs) for matrix in matrices]
 
 
-def pair_measure(first: Floats, second: Floats, error: Error) -> Measure:
-    """Measure of the losses of one pair of laws, rounded down.
+# Fixed mechanisms on one database: the worst pair of neighbours, the same in every release.
+#
+# Where later mechanisms are chosen after earlier outputs, the pair that is worst may change with
+# what came out, and the envelope of all pairs is composed. Where the mechanisms are fixed
+# beforehand, two neighbouring databases stay the same two in all releases: the composed curve is
+# the largest, over pairs and both orders, of the composition of each pair's own laws.
 
-    The laws are known up to a relative error, more than which is never between them and laws that
-    sum to one; what rounding may have added to losses and masses is told. What underflow may have
-    taken is given to the second law, and taken from the first.
+
+#: Most pairs of neighbours, in all spaces together, that are composed one by one.
+_PAIRS = 1 << 12
+#: Losses that are joined are moved by at most this share of the largest.
+_JOINED = 2.0**-38
+
+#: What one pair of neighbours attains, from below and from above, and how often.
+Fixed = list[tuple[DiscreteLosses, DiscreteLosses, int]]
+
+
+def every_pair(parts: Mapping[FiniteStep, int]) -> list[Fixed]:
+    """Return what each pair of neighbours attains in all releases together, in each order."""
+    return [first for first, _ in ordered_pairs(parts)]
+
+
+def ordered_pairs(parts: Mapping[FiniteStep, int]) -> list[tuple[Fixed, Fixed]]:
+    """Return what each pair of neighbours attains in one order, and in the other."""
+    free: Fixed = []
+    spaces: dict[Space, list[tuple[FiniteStep, int]]] = {}
+    for atom, count in parts.items():
+        if atom.free:
+            free.append((atom.lower, atom.upper, count))
+        elif atom.source is not None:
+            spaces.setdefault(atom.source.channel.space, []).append((atom, count))
+    result = []
+    for kinds in spaces.values():
+        if all(atom.is_response for atom, _ in kinds):  # the row with the fewest values is worst
+            free += [(atom.lower, atom.upper, count) for atom, count in kinds]
+        else:
+            result.append(list(_pairs(kinds).values()))
+    if math.prod(map(len, result)) > _PAIRS:
+        raise _too_many()
+
+    def together(chosen: Sequence[tuple[Fixed, Fixed]], order: int) -> Fixed:
+        return [*free, *(one for each in chosen for one in each[order])]
+
+    # Neighbours of different spaces are chosen freely.
+    return [(together(chosen, 0), together(chosen, 1)) for chosen in product(*result)]
+
+
+def _too_many() -> TooLarge:
+    return TooLarge(
+        f"there are more than {_PAIRS:,} pairs of neighbours to compose one by one; ask for the "
+        "guarantee that survives adaptive choice, adaptive=True"
+    )
+
+
+def _pairs(kinds: list[tuple[FiniteStep, int]]) -> dict[tuple[bytes, ...], tuple[Fixed, Fixed]]:
+    """Return the distinct pairs of neighbours of one space, in each order and in the other."""
+    sources = [atom.source for atom, _ in kinds if atom.source is not None]
+    sites = _sites(sources)
+    if sites is None:
+        raise _too_many()
+    result: dict[tuple[bytes, ...], tuple[Fixed, Fixed]] = {}
+    for groups, errors in sites:
+        for j in range(len(groups[0][1])):
+            orders: list[Fixed] = [[], []]
+            for (laws, pairs), error, (_, count) in zip(groups, errors, kinds, strict=True):
+                for fixed, (x, other) in zip(orders, (pairs[j], pairs[j][::-1]), strict=True):
+                    low = pair_measure(laws[x], laws[other], error)
+                    fixed.append((low, _raised(low, laws[x], laws[other], error[1]), count))
+            for first, second in (orders, orders[::-1]):
+                key = tuple(digits(low) for fixed in (first, second) for low, _, _ in fixed)
+                one, other = result.get(key, (first, second))
+                result[key] = _joined(one, first), _joined(other, second)
+            if len(result) > _PAIRS:
+                raise _too_many()
+    return result
+
+
+def _joined(kept: Fixed, other: Fixed) -> Fixed:
+    """One pair for two with the same digits: it bounds both from above."""
+    return [
+        (low, up if _equal(up, again) else _above(up), count)
+        for (low, up, count), (_, again, _) in zip(kept, other, strict=True)
+    ]
+
+
+def _equal(first: DiscreteLosses, second: DiscreteLosses) -> bool:
+    """Whether both are the same, float for float."""
+    names = ("losses", "logs", "infinite", "shift")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def _above(measure: DiscreteLosses) -> DiscreteLosses:
+    """Bound all measures with the same digits from above."""
+    return replace(
+        measure,
+        infinite=min(measure.infinite * (1.0 + 2.0 * ALIKE), 1.0),
+        error=measure.error + 2.0 * ALIKE,
+        off=measure.off + 2.0 * ALIKE * (abs(measure.shift) + measure.top),
+    )
+
+
+def _raised(
+    low: DiscreteLosses, first: np.ndarray, second: np.ndarray, below: float
+) -> DiscreteLosses:
+    """The same measure, with what rounding may have taken away given back.
+
+    Second chances that may be those of underflow, ``below``, count as none.
     """
-    apart, below = error
-    totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
-    if below > 0.0:
-        first, second = np.where(first > 4.0 * below, first - below, 0.0), second + below
-    apart = 2.5 * apart + 2.0 * sum(totals)
-    finite = (first > 0.0) & (second > 0.0)
-    p, q = (law[finite].astype(np.longdouble) for law in (first, second))
-    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
-    infinite = min(max(lost, 0.0), 1.0)
-    if not len(p):
-        return Measure(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
-    logs = np.log(p)
-    # Ratios near one from their difference, so that small losses keep their digits.
-    near = np.abs(p - q) <= 0.5 * q
-    losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
-    sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
-    shift = losses.min()
-    order = np.argsort(losses)
-    result, masses, step = merged_below((losses - shift)[order], p[order])
-    size = float(np.abs(np.log(masses)).max())
-    fuzz = apart + (16.0 + len(p) + 4.0 * size) * FINE
-    off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
-    off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
-    return Measure(result, np.log(masses), infinite, fuzz, step, float(shift), off)
+    size = abs(low.shift) + low.top
+    lost = math.fsum(first[second <= 2.0**53 * below].tolist()) + 8.0 * len(first) * below
+    lost *= 1.0 + 2.0 * low.error + 8.0 * ULP
+    return replace(low, infinite=min(lost, 1.0), off=low.off + _JOINED * size)

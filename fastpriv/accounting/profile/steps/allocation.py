@@ -1,23 +1,4 @@
-"""Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
-
-With the person, outputs have the law P = mean over i of N(e_i, sigma^2 I), without it
-Q = N(0, sigma^2 I), in t dimensions. The likelihood ratio X = P/Q is, under Q, the mean of t
-independent Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2). One function tells all about both orders:
-
-    G(a) = E_Q (a - X)_+,   E_Q (X - a)_+ = G(a) + 1 - a,   E_Q (1 - X/a)_+ = G(a)/a.
-
-With phi(s) = E e^(-sY) and any c > 0 it is an integral over Re s = c,
-
-    t G(a) = 1/(2 pi i) * integral of phi(s)^t e^(s t a) / s^2 ds,
-
-taken by the trapezoid rule at s_j = c + i j tau. With W = 2 pi/tau the rule gives exactly
-sum over m >= 0 of e^(-c m W) t G(a + m W/t), as G is zero below 0, so that what is too much is less
-than a geometric series. phi is a Gaussian integral of an entire function, shifted to the line on
-which s e^(...) is as real as can be, and taken by the trapezoid rule as well.
-
-G is convex. Its values at points, rounded up and joined, are the G of a pair that is easier to tell
-apart; lines through neighbouring values, continued, lie below it.
-"""
+"""Random allocation: each person is in one of t batches with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -28,29 +9,62 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpriv import kernels
 from fastpriv._core.rounding import ULP
-from fastpriv.accounting.profile.crossing import lost
-from fastpriv.accounting.profile.envelopes import hull
-from fastpriv.accounting.profile.lognormals import lognormal_sums
-from fastpriv.accounting.profile.lopsided import Levelwise
-from fastpriv.accounting.profile.measures import FINE, Longs, Measure
+from fastpriv._core.search import bisect, lost_near_zero
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs
+from fastpriv.accounting.profile.steps.finite import CurveStep, hull
+
+# Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
+#
+# With the person, outputs have the law P = mean over i of N(e_i, sigma^2 I), without it Q = N(0,
+# sigma^2 I), in t dimensions. The likelihood ratio X = P/Q is, under Q, the mean of t independent
+# Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2). One function tells all about both orders:
+#
+#     G(a) = E_Q (a - X)_+,   E_Q (X - a)_+ = G(a) + 1 - a,   E_Q (1 - X/a)_+ = G(a)/a.
+#
+# With phi(s) = E e^(-sY) and any c > 0 it is an integral over Re s = c,
+#
+#     t G(a) = 1/(2 pi i) * integral of phi(s)^t e^(s t a) / s^2 ds,
+#
+# taken by the trapezoid rule at s_j = c + i j tau. With W = 2 pi/tau the rule gives exactly sum
+# over m >= 0 of e^(-c m W) t G(a + m W/t), as G is zero below 0, so that what is too much is less
+# than a geometric series. phi is a Gaussian integral of an entire function, shifted to the line
+# on which s e^(...) is as real as can be, and taken by the trapezoid rule as well.
+#
+# G is convex. Its values at points, rounded up and joined, are the G of a pair that is easier to
+# tell apart; lines through neighbouring values, continued, lie below it.
+
 
 LongComplexes = NDArray[np.clongdouble]
 
-#: Errors of the two trapezoid rules, as logarithms, and standard deviations of x that are summed.
-_SMALL, _REACH = 46.0, 12.0
+#: Errors of the two trapezoid rules: e^-46 = 1e-20.
+_SMALL = 46.0
+#: Standard deviations of x that are summed: beyond is less than 1e-32.
+_REACH = 12.0
 #: How many times the largest point fits into a period.
 _SPAN = 8.0
-#: Points in ln a: so many in a standard deviation of X, for so many of them; beyond, this apart.
-_FINE, _NEAR, _STEP = 192, 12.0, 1.0 / 64.0
+#: Points in ln a in a standard deviation of X.
+_FINE = 192
+#: Standard deviations that have so many points.
+_NEAR = 12.0
+#: Distance of points beyond.
+_STEP = 1.0 / 64.0
 #: Most points of the integral over s.
 _MOST = 24_000
 #: The same for one question about one epoch.
 _QUICK = 8_000
-#: Relative width from which on sums are asked too, that of a level, and where levels end.
-_WIDE, _LEVEL, _FAR = 1e-5, 1e-11, 600.0
-#: Deltas below which levels are not sought, and chances beyond points that leave too much open.
-_TINY, _UNTOLD = 1e-36, 1e-11
+#: Relative width from which on sums are asked too.
+_WIDE = 1e-5
+#: Relative width of a level.
+_LEVEL = 1e-11
+#: Levels end here: e^709 overflows.
+_FAR = 600.0
+#: Deltas below which levels are not sought.
+_TINY = 1e-36
+#: Probability beyond the points from which on the integral leaves too much open.
+_UNTOLD = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +124,9 @@ def _highest(sigma: float, t: int) -> float:
     low, high = 1e-3, math.pi * _MOST / (_SPAN * t)
     if _tail(sigma, t, high) > 6.0 - _SMALL:
         return high
-    while high > 1.25 * low:
-        v = math.sqrt(low * high)
-        low, high = (v, high) if _tail(sigma, t, v) > 6.0 - _SMALL else (low, v)
-    return high
+    return bisect(
+        lambda v: _tail(sigma, t, v) > 6.0 - _SMALL, low, high, relative=0.2, geometric=True
+    )[1]
 
 
 @lru_cache(maxsize=32)
@@ -239,7 +252,7 @@ def _below(given: _Points) -> tuple[Longs, Longs]:
     return at[1:-1][kept], masses[kept]
 
 
-class Allocated(Levelwise):
+class Allocated(CurveStep):
     """One epoch of t batches, each person in one of them at random, with Gaussian noise."""
 
     def __init__(self, sigma: float, t: int) -> None:
@@ -255,7 +268,7 @@ class Allocated(Levelwise):
         return low, high
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the least level of one epoch."""
+        """Bounds on the smallest level of one epoch."""
         if delta >= 1.0:
             return 0.0, 0.0
         if delta < _TINY:
@@ -263,12 +276,12 @@ class Allocated(Levelwise):
         top = 1.0
         while top < _FAR and self.delta(top)[1] > delta:
             top *= 2.0
-        low, _ = lost(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
+        low, _ = lost_near_zero(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
         if top >= _FAR:
             return low, math.inf
-        return low, lost(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
+        return low, lost_near_zero(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
 
-    def measure(self, flipped: bool, up: bool) -> Measure:
+    def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
         """Measure of one order, from above or below."""
         return _measure(self.sigma, self.t, flipped, up)
 
@@ -312,7 +325,7 @@ def _beyond(sigma: float, t: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def _measure(sigma: float, t: int, flipped: bool, up: bool) -> Measure:
+def _measure(sigma: float, t: int, flipped: bool, up: bool) -> DiscreteLosses:
     infinite = off = error = 0.0
     if _beyond(sigma, t) > _UNTOLD:
         law = lognormal_sums(sigma, t, up)
@@ -338,4 +351,144 @@ def _measure(sigma: float, t: int, flipped: bool, up: bool) -> Measure:
     error += (64.0 + 8.0 * float(np.abs(logs).max())) * FINE
     shift = float(losses[0])
     shown = (losses - losses[0]).astype(np.float64)
-    return Measure(shown, logs, infinite, error, 0.0, shift, off)
+    return DiscreteLosses(shown, logs, infinite, error, 0.0, shift, off)
+
+
+# Sums of independent lognormal numbers, bounded in convex order.
+#
+# S is the sum of t copies of Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2), of mean one. A law is
+# larger in convex order if f has a larger mean under it for all convex f, such as (S - a)_+ and
+# (a - S)_+. Sums keep this order. So each law is put on points: larger where a value is shared
+# between the points on either side of it so that the mean stays, smaller where all values of a
+# cell are replaced by their mean. Copies are doubled and added, O(log t) pairs of laws, each on
+# points that are close where the sum is likely. All terms are positive, so that chances have a
+# relative error, however small they are.
+
+
+#: Pairs of points of all sums together: about a second.
+_WORK = 6e7
+#: Most points of a distribution.
+_POINTS = 5000
+#: Standard deviations of ln Y on either side: beyond is less than 1e-37.
+_LOG_REACH = 13.0
+#: Standard deviations of ln S that have close points.
+_LOG_NEAR = 9.0
+#: Share of the points of a law that a standard deviation of ln Y has away from there.
+_FAR_SHARE = 1.0 / 50.0
+#: Relative error of differences of normal probabilities.
+_CELL = 2e-12
+#: Probabilities that are lost to underflow.
+_LOST = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A law on rising points, and mean that went to infinity.
+
+    Chances are known up to a relative ``error``, values up to a relative ``off``.
+    """
+
+    values: Floats
+    chances: Floats
+    infinite: float
+    error: float
+    off: float
+
+    def excess(self, a: float) -> float:
+        """E (S - a)_+."""
+        return float((self.chances * np.maximum(self.values - a, 0.0)).sum()) + self.infinite
+
+    def shortfall(self, a: float) -> float:
+        """E (a - S)_+."""
+        return float((self.chances * np.maximum(a - self.values, 0.0)).sum())
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Mean and deviation of ln S."""
+        seen = self.values > 0.0
+        logs, chances = np.log(self.values[seen]), self.chances[seen]
+        mean = float(chances @ logs)
+        return mean, math.sqrt(max(float(chances @ (logs - mean) ** 2), 1e-300))
+
+
+@lru_cache(maxsize=16)
+def lognormal_sums(sigma: float, t: int, up: bool) -> Sums:
+    """The law of S, larger or smaller in convex order."""
+    stages = t.bit_length() + t.bit_count() - 2
+    size = int(min(math.sqrt(_WORK / max(stages, 1)), _POINTS))
+    one = _single(sigma, size, up)
+    total, power, left = None, one, t
+    while True:
+        if left & 1:
+            total = power if total is None else _added(total, power, sigma, size, up)
+        left >>= 1
+        if not left:
+            return total or one
+        power = _added(power, power, sigma, size, up)
+
+
+def _single(sigma: float, size: int, up: bool) -> Sums:
+    """Put Y on points, from the chances of cells and their means, both normal chances."""
+    z = np.linspace(
+        -_LOG_REACH, _LOG_REACH + 1.0 / sigma, size
+    )  # of x / sigma; means are those of z - 1/s
+    ends = np.exp((z - 0.5 / sigma) / sigma)
+    chances, means = _cells(z), _cells(z - 1.0 / sigma)
+    off = 4.0 * _CELL + 8.0 * ULP * float(np.abs(z).max() + 1.0 / sigma) / sigma
+    middle = np.divide(means, chances, out=np.zeros(len(z) + 1), where=chances > 0.0)
+    if not up:
+        seen = chances > 0.0
+        return Sums(middle[seen], chances[seen], 0.0, _CELL, off)
+    points = np.append(0.0, ends)
+    # What is above the last point stays there, and its mean goes to infinity.
+    share = np.clip((middle[:-1] - points[:-1]) / np.diff(points), 0.0, 1.0)
+    masses = np.append(chances[:-1] * (1.0 - share), chances[-1])
+    masses[1:] += chances[:-1] * share
+    return Sums(points, masses, float(means[-1]) * (1.0 + _CELL), _CELL + 8.0 * ULP, off)
+
+
+def _cells(z: Floats) -> Floats:
+    """Probabilities of a normal number below z_0, between neighbours, and above the last."""
+    scaled = z / math.sqrt(2.0)
+    below = 0.5 * np.array([math.erfc(-x) for x in scaled.tolist()])
+    above = 0.5 * np.array([math.erfc(x) for x in scaled.tolist()])
+    inner = np.where(z[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([below[:1], np.maximum(inner, 0.0), above[-1:]])
+
+
+def _points(first: Sums, second: Sums, sigma: float, size: int) -> Floats:
+    """Points for a sum: close within some deviations of its logarithm, and some elsewhere."""
+    values, weights = zip(*map(_rough, (first, second)), strict=True)
+    rough = np.add.outer(*values).ravel()
+    mean, deviation = Sums(rough, np.multiply.outer(*weights).ravel(), 0.0, 0.0, 0.0).spread
+    low = math.log(max(sum(float(v[v > 0.0][0]) for v in (first.values, second.values)), 1e-300))
+    high = math.log(first.values[-1] + second.values[-1]) + 1e-9
+    near = max(mean - _LOG_NEAR * deviation, low), min(mean + _LOG_NEAR * deviation, high)
+    step = 1.0 / (sigma * _FAR_SHARE * size)
+    outer = [np.arange(low, near[0], step), np.arange(near[1], high, step)[1:]]
+    inner = np.linspace(*near, max(size - sum(map(len, outer)), size // 4))
+    return np.append(0.0, np.exp(np.unique(np.concatenate([*outer, inner, [high]]))))
+
+
+def _rough(law: Sums) -> tuple[Floats, Floats]:
+    """A few points of a law."""
+    starts = np.arange(0, len(law.values), max(len(law.values) // 256, 1))
+    return law.values[starts], np.add.reduceat(law.chances, starts)
+
+
+def _added(first: Sums, second: Sums, sigma: float, size: int, up: bool) -> Sums:
+    """The law of a sum of independent numbers, on points of its own."""
+    points = _points(first, second, sigma, size)
+    count = len(points)
+    chances, means, terms = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    laws = (first.values, first.chances, second.values, second.chances)
+    kernels.add_laws(*laws, points, up, chances, means, terms)
+    summed = (2.0 * float(terms.max()) + 16.0) * ULP
+    error = first.error + second.error + summed
+    off = max(first.off, second.off) + 8.0 * ULP
+    if not up:
+        seen = chances > _LOST
+        return Sums(means[seen] / chances[seen], chances[seen], 0.0, error, off + 2.0 * summed)
+    chances[0] += _LOST
+    infinite = (first.infinite + second.infinite) * (1.0 + 8.0 * ULP)
+    return Sums(points, chances, infinite, error, off)

@@ -1,12 +1,4 @@
-"""Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
-
-Above, a loss between two points of the grid is split between them so that the mean of e^l under Q
-stays the same (connecting the dots of the curve at the points of the grid). Delta is convex in
-e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
-Below, every output is replaced by the nearest point of the grid: the loss of a sum is then known
-only as the ratio of P and Q, both carried along, given the sum of points. That is processing of
-outputs, so delta can only fall, and by the same order. Both errors are of second order in h.
-"""
+"""Bounds on a grid of losses, from both sides, for losses that cannot be listed."""
 
 from __future__ import annotations
 
@@ -16,19 +8,51 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.bounds import TINY, Listed, on_lattice, rounded, table
-from fastpriv.accounting.profile.lattice import Steps, Tilted, tilted_law
-from fastpriv.accounting.profile.measures import FINE, Longs, Measure, Releases
-from fastpriv.accounting.profile.saddle import cumulant
+from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared, cumulant
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Longs,
+    Releases,
+    discrete_cumulant,
+)
+from fastpriv.accounting.profile.engines.lattice import (
+    TINY,
+    Bound,
+    Listed,
+    OneSided,
+    Steps,
+    Tilted,
+    on_lattice,
+    rounded,
+    table,
+    tilted_law,
+)
+from fastpriv.accounting.profile.losses import TooMuchWork
 
-#: Points of the grid within the window of one release and of a million, about.
-_FEWEST, _MOST = 1 << 15, 1 << 20
+# Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
+#
+# Above, a loss between two points of the grid is split between them so that the mean of e^l under
+# Q stays the same (connecting the dots of the curve at the points of the grid). Delta is convex
+# in e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
+# Below, every output is replaced by the nearest point of the grid: the loss of a sum is then
+# known only as the ratio of P and Q, both carried along, given the sum of points. That is
+# processing of outputs, so delta can only fall, and by the same order. Both errors are of second
+# order in h.
+
+
+#: Points of the grid within the window of one step.
+_FEWEST = 1 << 15
+#: The same for a million steps.
+_MOST = 1 << 20
 #: Widths of the law that a window spans, about.
 _SPAN = 21.0
 #: Points on either side of t that a test may start from.
 _NEAR = 1 << 10
+#: Most points from the first of the smaller distribution to the last of the larger one.
+_LONGEST_TAILS = 1 << 25
 #: Spacings that are compared.
 _TRIED = 1 << 10
 
@@ -43,7 +67,7 @@ def spacing(releases: Releases, s: float) -> float:
     # A power of two, within which windows of tilted laws then fit: transforms are no longer.
     points = min(_FEWEST * 2.0 ** max(0, round(math.log2(count) / 2.0 - 3.0)), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
-    sigma = math.sqrt(cumulant(releases, s)[2])
+    sigma = math.sqrt(discrete_cumulant(releases, s)[2])
     wanted = max(_SPAN * sigma, float(losses.max())) / points
     weights = np.concatenate([_weights(measure, s) * k for measure, k in releases])
     main = abs(float(losses[(weights * (losses != 0.0)).argmax()]))
@@ -59,7 +83,7 @@ def spacing(releases: Releases, s: float) -> float:
     return float(tried[int(np.argmin(costs))])
 
 
-def _weights(measure: Measure, s: float) -> Floats:
+def _weights(measure: DiscreteLosses, s: float) -> Floats:
     logs = (measure.logs + s * measure.losses).astype(np.float64)
     return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
 
@@ -77,7 +101,7 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     return table([part], s, law.log_total, error, law.outside, moved, True)
 
 
-def grid_steps(measure: Measure, count: int, h: float) -> Steps:
+def grid_steps(measure: DiscreteLosses, count: int, h: float) -> Steps:
     """Share every loss between its two neighbours on the grid."""
     below = np.floor(measure.losses / h)
     rise = np.clip(measure.losses.astype(np.longdouble) - below * np.longdouble(h), 0.0, h)
@@ -166,9 +190,89 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
 
 def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floats:
     """Sums of masses e^(-sh d) over points d or more steps up, for starts in start .. top - 1."""
+    if top - law.start > _LONGEST_TAILS:
+        raise TooMuchWork
     padded = np.zeros(top - law.start)
     padded[: len(masses)] = masses
     both, above = np.empty(len(padded)), np.empty(len(padded))
     points, rests = np.arange(len(padded), dtype=np.float64), np.zeros(len(padded))
     kernels.tail_tables(points, rests, padded, sh - 1.0, both, above)
     return both[start - law.start :]
+
+
+# Bounds on delta(t) of continuous pairs cut into cells, on a grid of losses.
+
+
+#: Cells of all kinds of releases together.
+_CELLS = 1 << 17
+#: Points of the grid within the window of the tilted distribution of cells.
+_POINTS = 1 << 19
+#: Smallest logarithm of a delta that is told from zero.
+_LEAST = math.log(1e-320)
+
+
+class Grid:
+    """Losses moved to the points of a grid, from both sides."""
+
+    name = "grid"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all outputs can be cut into cells; of discrete losses one bound is known."""
+        if not parts.pairs:
+            return parts.up is not None
+        return all(one.pair.can_be_cut for one, _ in parts.pairs)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
+        """Prepare tilted distributions on a grid; None where so coarse a grid would say nothing."""
+        if parts.pairs:
+            return _cut(parts, t, s)
+        up, h = bool(parts.up), spacing(parts.finite, s)
+        bound: Bound = (grid_above if up else grid_below)(parts.finite, s, h)
+        return OneSided(bound, parts.shift, up, parts.loss_error if up else 0.0)
+
+
+GRID = Grid()
+
+
+@dataclass(frozen=True)
+class _Gridded:
+    """Bounds from both sides; what lies beyond the last cell counts as an infinite loss."""
+
+    below: OneSided
+    above: OneSided
+    beyond: float
+
+    def bounds(self, t: float) -> Bounds:
+        """Bound the finite part of delta(t)."""
+        return self.below.bounds(t)[0], min(self.above.bounds(t)[1] + self.beyond, 1.0)
+
+
+def _cut(parts: Composition, t: float, c: float) -> _Gridded | None:
+    """Cut the outputs into cells, and tilt their losses by e^(c loss)."""
+    floor = min(max(cumulant(parts.terms, c)[0] - c * t, _LEAST), 0.0)
+    count = _CELLS // len(parts.pairs)
+    sides = []
+    for up in (False, True):
+        cut = [(one.measure(32.0 - floor, count, up), k) for one, k in parts.pairs]
+        sides.append([*cut, *((measure.without_infinite, k) for measure, k in parts.finite)])
+    below, above = sides
+    h = _spacing(above, c)
+    if not 0.0 < h < 1.0:
+        return None
+    lower, upper = grid_below(below, c, h), grid_above(above, c, h)
+    beyond = raised(math.fsum(k * measure.infinite for measure, k in above), 4.0)
+    return _Gridded(_one_sided(lower, below, False), _one_sided(upper, above, True), beyond)
+
+
+def _one_sided(bound: Bound, releases: Releases, up: bool) -> OneSided:
+    shift = math.fsum(k * measure.shift for measure, k in releases)
+    top = shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
+    off = math.fsum(k * measure.off for measure, k in releases) if up else 0.0
+    return OneSided(bound, shift, up, off, top)
+
+
+def _spacing(releases: Releases, c: float) -> float:
+    """Distance of the points of the grid: so many in the window of the tilted law."""
+    sigma = math.sqrt(discrete_cumulant(releases, c)[2])
+    widest = max(float(measure.losses[-1] - measure.losses[0]) for measure, _ in releases)
+    return max(_SPAN * sigma, widest) / _POINTS

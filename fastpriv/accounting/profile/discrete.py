@@ -1,27 +1,32 @@
-"""Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
-
-A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
-delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the envelope of all
-of them is the curve of a measure that is *symmetric*: the mass at -l is e^-l times that at l.
-
-Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays above
-when both are composed with any measure, because delta of a composition is the mean, under a
-non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass of
-at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more mass,
-larger losses and a total of at least one are an upper bound, the opposite a lower one. For other
-measures less mass and smaller losses, anywhere, are a lower bound.
-"""
+"""Losses with finitely many values: masses, lattices, merging of equal losses."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv._core.rounding import directed, lowered
+from fastpriv._core.rounding import ULP, directed, lowered
 from fastpriv._core.validation import Floats, Ints
+
+# Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
+#
+# A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
+# delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the envelope of
+# all of them is the curve of a measure that is *symmetric*: the mass at -l is e^-l times that at
+# l.
+#
+# Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays
+# above when both are composed with any measure, because delta of a composition is the mean, under
+# a non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass
+# of at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more
+# mass, larger losses and a total of at least one are an upper bound, the opposite a lower one.
+# For other measures less mass and smaller losses, anywhere, are a lower bound.
+
 
 #: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
 Longs = NDArray[np.longdouble]
@@ -31,14 +36,36 @@ FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
 SAME = 2.0**-46
 #: So are losses: they are quotients of differences of sums, whose errors are larger.
 _SAME_LOSS = 2.0**-40
-#: The least loss is sought as so many steps of a lattice, at most.
+#: The smallest loss is sought as so many steps of a lattice, at most.
 _PARTS = 12
 #: The largest loss is at most so many times the least one, in a lattice.
 _MULTIPLE = 64.0
 
 
+class Step:
+    """One kind of private computation, with a ``key`` that is written and compared."""
+
+    key: tuple[Any, ...]
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same distribution of outputs."""
+        return False
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 if the step counts as Gaussian noise in zCDP, or else in GDP.
+
+        In the limit of large orders, and at most; squares add up. None for other steps.
+        """
+        return None
+
+    def declared_rho(self) -> float | None:
+        """Return rho if only a zCDP level is known of the step; None for other steps."""
+        return None
+
+
 @dataclass(frozen=True, eq=False)
-class Measure:
+class DiscreteLosses:
     """Measure on finitely many losses, and mass at +infinity.
 
     Attributes
@@ -70,7 +97,7 @@ class Measure:
     @classmethod
     def symmetric(
         cls, losses: Longs, masses: Longs, infinite: float, up: bool, step: float
-    ) -> Measure:
+    ) -> DiscreteLosses:
         """Complete positive losses and their log-masses to a symmetric measure of total one.
 
         What is left for loss 0 is rounded up or down. Where rounding left less than nothing, a
@@ -94,7 +121,7 @@ class Measure:
         return cls(*both, infinite, (16.0 + 4.0 * size) * FINE, step)
 
     @classmethod
-    def response(cls, m: int, epsilon: float, delta: float) -> Measure:
+    def response(cls, m: int, epsilon: float, delta: float) -> DiscreteLosses:
         """Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon, the rest at 0.
 
         All of them times 1 - delta; delta is at infinity.
@@ -118,7 +145,7 @@ class Measure:
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
     @property
-    def without_infinite(self) -> Measure:
+    def without_infinite(self) -> DiscreteLosses:
         """The finite losses alone."""
         return replace(self, infinite=0.0)
 
@@ -129,7 +156,23 @@ class Measure:
 
 
 #: Releases of some kinds, and how many of each.
-Releases = Sequence[tuple[Measure, int]]
+Releases = Sequence[tuple[DiscreteLosses, int]]
+
+
+def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
+    """Return ln of the mean of e^(s loss), and two derivatives; used only to guide the search."""
+    value = slope = curve = 0.0
+    for measure, k in releases:
+        logs = (measure.logs + s * measure.losses).astype(np.float64)
+        most = float(logs.max())
+        law = np.exp(logs - most)
+        total = float(law.sum())
+        law /= total
+        mean = float((law * measure.losses).sum())
+        value += k * (most + math.log(total))
+        slope += k * mean
+        curve += k * float((law * (measure.losses - mean) ** 2).sum())
+    return value, slope, curve
 
 
 def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
@@ -172,3 +215,40 @@ def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
     joined = np.maximum if up else np.minimum
     total = directed(np.add.reduceat(masses, starts), 4.0 * len(losses), up)
     return joined.reduceat(losses, starts), total
+
+
+#: Relative error of laws, and their absolute error where digits are lost to underflow.
+Error = tuple[float, float]
+
+
+def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
+    """Measure of the losses of one pair of laws, rounded down.
+
+    The laws are known up to a relative error, more than which is never between them and laws that
+    sum to one; what rounding may have added to losses and masses is told. What underflow may have
+    taken is given to the second law, and taken from the first.
+    """
+    apart, below = error
+    totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
+    if below > 0.0:
+        first, second = np.where(first > 4.0 * below, first - below, 0.0), second + below
+    apart = 2.5 * apart + 2.0 * sum(totals)
+    finite = (first > 0.0) & (second > 0.0)
+    p, q = (law[finite].astype(np.longdouble) for law in (first, second))
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
+    infinite = min(max(lost, 0.0), 1.0)
+    if not len(p):
+        return DiscreteLosses(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
+    logs = np.log(p)
+    # Ratios near one from their difference, so that small losses keep their digits.
+    near = np.abs(p - q) <= 0.5 * q
+    losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
+    sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
+    shift = losses.min()
+    order = np.argsort(losses)
+    result, masses, step = merged_below((losses - shift)[order], p[order])
+    size = float(np.abs(np.log(masses)).max())
+    fuzz = apart + (16.0 + len(p) + 4.0 * size) * FINE
+    off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
+    off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
+    return DiscreteLosses(result, np.log(masses), infinite, fuzz, step, float(shift), off)

@@ -1,27 +1,39 @@
-"""Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
-
-In units of the noise, with phi the standard normal density,
-
-    P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
-    Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
-
-so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q e^(x/sigma -
-1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where it is replaced.
-"""
+"""Gaussian noise, and mixtures of it: subsampled Gaussian noise in either relation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.nodes import Nodes, RecentRules, TooCostly, log_sum_above
-from fastpriv.accounting.profile.pairs import Cells, Pair
+from fastpriv.accounting.profile.losses import (
+    Cells,
+    Complexes,
+    ContinuousStep,
+    Nodes,
+    OutOfRange,
+    RecentRules,
+    TooMuchWork,
+    log_sum_above,
+)
+
+# Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
+#
+# In units of the noise, with phi the standard normal density,
+#
+#     P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
+#     Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
+#
+# so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q
+# e^(x/sigma - 1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where
+# it is replaced.
+
 
 #: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
 _TURN = 0.85 * math.pi
@@ -29,8 +41,10 @@ _TURN = 0.85 * math.pi
 _HEIGHTS = 0.8 ** np.arange(16)
 #: Most points of a quadrature.
 _POINTS = 1 << 20
-#: Cells on which total variations are bounded, and those for lines above the real one.
-_CELLS, _LIFTED = 1 << 12, 1 << 10
+#: Cells on which total variations are bounded.
+_CELLS = 1 << 12
+#: Cells for lines above the real one.
+_LIFTED = 1 << 10
 #: How fast integrands fall beyond the latter, as a logarithm per unit of the noise.
 _STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -39,12 +53,12 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ARRAYS = 5
 _RULES = RecentRules(1 << 26)
 
-#: Shifts in units of the noise, all positive, and their chances; the rest is at zero.
+#: Shifts in units of the noise, all positive, and their probabilities; the rest is at zero.
 Shifts = tuple[tuple[float, float], ...]
 
 
 class _Sum:
-    """One of the functions A and B: shifts c with chances p, the rest of one at zero."""
+    """One of the functions A and B: shifts c with probabilities p, the rest of one at zero."""
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
@@ -95,7 +109,7 @@ class _Sum:
             return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
 
     def tail(self, y: float, sign: float) -> float:
-        """Chance of more than y, the shifts being taken up (1) or down (-1)."""
+        """Probability of more than y, the shifts being taken up (1) or down (-1)."""
         shifts = [
             (0.0, self.rest if len(self.c) else 1.0),
             *zip(self.c.tolist(), self.p.tolist(), strict=True),
@@ -120,7 +134,7 @@ class _Cells:
     outside: float
 
 
-class Mixtures(Pair):
+class GaussianMixture(ContinuousStep):
     """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
 
     Parameters
@@ -128,7 +142,7 @@ class Mixtures(Pair):
     sigma : float
         Standard deviation of the noise.
     up, down : tuples of (shift, chance)
-        Positive shifts; what is left of the chance is at zero.
+        Positive shifts; what is left of the probability is at zero.
     """
 
     def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
@@ -138,6 +152,12 @@ class Mixtures(Pair):
         self.down = tuple((c / sigma, p) for c, p in down)
         self._A, self._B = _Sum(self.up), _Sum(self.down)
         self.a, self.b = self._A.most, self._B.most
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 of the most distant parts: no mixture is worse, and the limit is theirs."""
+        _, sigma, up, down = self.key
+        first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
+        return (first / sigma) ** 2, ((first + second) / sigma) ** 2
 
     def _reach(self, c: float) -> tuple[float, float]:
         """Where the logarithm of phi A^c B^(1-c) certainly falls beyond, on either side.
@@ -154,12 +174,11 @@ class Mixtures(Pair):
         """
         low, high = self._reach(c)
         if c < 0.0 and not self.down:
-            near, far = 0.0, low - steep
-            while near - far > 0.1:
-                y = 0.5 * (near + far)
-                steeper = -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
-                near, far = (near, y) if steeper else (y, far)
-            return far, high + steep
+
+            def steeper(y: float) -> bool:
+                return -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+
+            return bisect(steeper, low - steep, 0.0, absolute=0.1)[0], high + steep
         return low - steep, high + steep
 
     def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:
@@ -215,7 +234,7 @@ class Mixtures(Pair):
         low, high = self._window(c, reach)
         low, high = min(low, -self.b - reach), max(high, self.a + reach)
         if high - low > _POINTS * h:
-            raise TooCostly
+            raise TooMuchWork
         steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
         x: Floats = math.floor(low / h) * h + h * steps
         losses, off, second = self._losses(x)
@@ -228,7 +247,7 @@ class Mixtures(Pair):
         total = log_sum_above(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)
         share = math.exp(min(strip + rule, 0.0))
         if not share < 0.5:
-            raise TooCostly
+            raise OutOfRange
         value = float(np.logaddexp(total, tails[0])) - math.log1p(-share) + 1e-9
 
         def remainder(angles: Floats, scale: float) -> Floats:
@@ -380,7 +399,7 @@ class Mixtures(Pair):
             low, high = first, last
         return high
 
-    def single(self, t: float, flipped: bool) -> tuple[float, float]:
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
         """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
         level = -t if flipped else t
         y = self.output(level)
@@ -410,7 +429,7 @@ class Mixtures(Pair):
         losses, off, _ = self._losses(x)
         half = 0.5 * (x[1] - x[0])
         if not 0.0 < half < math.inf:
-            raise TooCostly
+            raise OutOfRange
         at, weights = np.polynomial.legendre.leggauss(4)
         inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
         logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
@@ -429,3 +448,62 @@ class Mixtures(Pair):
             [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
         )
         return Cells(losses, p, q, float(off.max()), error, bounded=False)
+
+
+# Gaussian noise by itself: a pair of normal laws, whose moments have a closed form.
+
+
+class GaussianNoise(ContinuousStep):
+    """Two normal laws whose means are one apart: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
+
+    ``square`` is mu^2. Compositions add it, so all normal pairs of a profile are one.
+    """
+
+    symmetric = True
+    closed_form_up_to = 0  # the contour integral of one step is as good as a closed form
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
+        self.key = ("normal", sigma)
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2."""
+        return self.square, self.square
+
+    @classmethod
+    def together(cls, parts: list[tuple[GaussianNoise, int]]) -> GaussianNoise:
+        """All releases of normal pairs as one."""
+        total = math.fsum(k * part.square for part, k in parts)
+        result = cls(total**-0.5)
+        result.square, result.error = total, 16.0 * ULP
+        return result
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), exactly but for rounding."""
+        half = 0.5 * self.square
+        real = half * (c * (c - 1.0) - angles * angles)
+        turn = half * angles * (2.0 * c - 1.0)
+        size = half * (abs(c) * (abs(c) + 1.0) + angles**2 + np.abs(angles) * (2 * abs(c) + 1.0))
+        return real + 1j * turn, size * (8.0 * ULP + self.error)
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """|Phi(c + i angle)| / Phi(c), which falls with the angle."""
+        return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
+
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and two derivatives."""
+        half = 0.5 * self.square
+        return half * c * (c - 1.0), half * (2.0 * c - 1.0), self.square
+
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Bounds that fall like one over the angle."""
+        return np.zeros(1), np.array([1.0 / math.sqrt(self.square)])
+
+    def slope(self, c: float) -> float:
+        """Standard deviation of the losses."""
+        return math.sqrt(self.square)
+
+    def cells(self, far: float, count: int) -> Cells:
+        """Cells of the outputs."""
+        result = GaussianMixture(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
+        return replace(result, off=result.off + self.error * float(np.abs(result.losses).max()))

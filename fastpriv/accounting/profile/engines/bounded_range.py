@@ -1,7 +1,7 @@
 """Mechanisms of bounded range, each chosen after earlier outputs: bounds on the best choices.
 
 A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. Of all
-such pairs the one with losses u and u - e only is the easiest to tell apart, with the chance
+such pairs the one with losses u and u - e only is the easiest to tell apart, with the probability
 
     p(u) = (1 - e^(u-e)) / (1 - e^-e)
 
@@ -23,10 +23,16 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.composition import Bounds
 
-#: Values of the recursion in all, and most and least levels in one range.
-_WORK, _FINE, _COARSE = 6e7, 256, 8
+#: Values of the recursion in all: about a second.
+_WORK = 6e7
+#: Most levels of one range.
+_FINE = 256
+#: Fewest levels of one range: with fewer the zCDP bound is better.
+_COARSE = 8
 #: Halvings of the distance of points in the search for a level that is attained.
 _HALVED = 4
 #: Values that are looked at together.
@@ -43,34 +49,42 @@ class Chosen:
     """Bounds on delta of k releases of bounded range e.
 
     V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
-    O(k^2 m^2), and for the lower end of a level five times that.
+    O(k^2 m^2), and for the lower bound of a level five times that.
     """
 
     def __init__(self, e: float, k: int) -> None:
         self._e, self._k = e, k
         self._values, self._h = _recursion(e, k), e / levels(k)
 
-    def attained(self, t: float) -> float:
-        """Delta(t) of choices among some mechanisms, rounded down."""
+    def delta(self, t: float) -> Bounds:
+        """Bounds on delta(t), the lower one that of choices among some mechanisms."""
+        return self._attained(t), self._upper(t)
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on the smallest t with delta(t) <= delta."""
+        return self._attained_level(delta), self.guaranteed(delta)
+
+    def _attained(self, t: float) -> float:
+        """Lower bound on delta(t)."""
         at = t * (1.0 + 4.0 * ULP) / self._h
         i = math.floor(at)
         values = _attained(self._e, self._k, min(max(at - i, 0.0) + 4.0 * ULP * (at + 1.0), 1.0))
         return float(values[i]) if i < len(values) else 0.0
 
-    def attained_epsilon(self, delta: float) -> float:
+    def _attained_level(self, delta: float) -> float:
         """Level at which these choices still have more than a delta."""
         i = int(np.argmax(_attained(self._e, self._k, 0.0) <= delta)) - 1  # the last is 0
         if i < 0:
             return 0.0
-        low, high = 0.0, 1.0  # between this point and the next
-        for _ in range(_HALVED):
-            middle = 0.5 * (low + high)
-            above = _attained(self._e, self._k, middle)[i] > delta
-            low, high = (middle, high) if above else (low, middle)
+
+        def above(part: float) -> bool:
+            return bool(_attained(self._e, self._k, part)[i] > delta)
+
+        low, _ = bisect(above, 0.0, 1.0, absolute=2.0**-_HALVED)  # from this point to the next
         return (i + low) * self._h * (1.0 - 8.0 * ULP)
 
-    def delta(self, t: float) -> float:
-        """Bound delta(t) from above."""
+    def _upper(self, t: float) -> float:
+        """Upper bound on delta(t)."""
         at = lowered(t, 4.0) / self._h
         i = math.floor(at)
         if i + 1 >= len(self._values):
@@ -79,8 +93,8 @@ class Chosen:
         share = math.expm1((at - i) * self._h) / math.expm1(self._h)
         return min(raised(high - (high - low) * share * (1.0 - 1e-12), 8.0), 1.0)
 
-    def epsilon(self, delta: float) -> float:
-        """Bound the least t with delta(t) <= delta from above."""
+    def guaranteed(self, delta: float) -> float:
+        """Upper bound on the smallest t with delta(t) <= delta."""
         i = int(np.argmax(self._values <= delta))  # the last is 0
         if i == 0:
             return 0.0
