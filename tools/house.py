@@ -112,7 +112,7 @@ def _is_foreign(node: ast.AST) -> bool:
 
 def layers(text: str) -> list[str]:
     """Return the layers in the order of the contract, the highest first."""
-    (block,) = re.findall(r"^layers = \[(.*?)^\]", text, re.S | re.M)
+    block = re.findall(r"^layers = \[(.*?)^\]", text, re.S | re.M)[0]  # of the whole package
     return re.findall(r'"([^"]+)"', block)
 
 
