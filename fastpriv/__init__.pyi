@@ -29,9 +29,8 @@ from .channels.types import TypeChannel
 from .design.capacity_program import solve_pd_capacity
 from .design.closed_form import h, h_inverse
 from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
-from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve, hamming_threshold
 from .design.exact.solution import ExactSolution
-from .design.exact.threshold import hamming_threshold
 from .design.inference import (
     InferenceSolution,
     design_mapping,

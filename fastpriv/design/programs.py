@@ -148,7 +148,7 @@ def solve_pd_dp(
     group = check.integer(group, "group", 1)
     if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours, group, delta)
-        from fastpriv.design.exact.solve import solve_exact
+        from fastpriv.design.exact.point import solve_exact
 
         return solve_exact(prior, epsilon, joint=False)
     delta = check.real(delta, "delta", 0.0, 1.0)
@@ -259,7 +259,7 @@ def solve_pd_i(
     task = made_task(epsilon, True, gap, time_limit, solver)
     if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours)
-        from fastpriv.design.exact.solve import solve_exact
+        from fastpriv.design.exact.point import solve_exact
 
         return solve_exact(prior, epsilon, joint=True)
     if metric is not None or neighbours is not None:

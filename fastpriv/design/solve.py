@@ -246,7 +246,7 @@ class _Problem:
 
     def least_distortion_exactly(self, epsilon: float) -> Optimum:
         """Solve in rational arithmetic; the bound is rounded down to a float."""
-        from fastpriv.design.exact.solve import solve_exact  # loads python-flint
+        from fastpriv.design.exact.point import solve_exact
 
         best = solve_exact(self.prior, epsilon, joint=self.notion == "identifiability")
         bound = float(best.bound)
