@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fastpriv._core.validation import Floats
-    from fastpriv.design.curve import TradeoffCurve
+    from fastpriv.design.tradeoff import TradeoffCurve
 
 _INFORMATION = "mutual-information"
 #: The first two often coincide: the one below is the wider one.

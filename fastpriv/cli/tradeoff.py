@@ -18,7 +18,7 @@ from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.registry import COMPARED, DESIGNED
 
 if TYPE_CHECKING:
-    from fastpriv.design.curve import TradeoffCurve
+    from fastpriv.design.tradeoff import TradeoffCurve
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -90,7 +90,7 @@ def run(given: argparse.Namespace) -> str:
         return text if given.json else "\n".join([text, *written])
     if given.levels is not None:
         raise InvalidInput("--levels goes with --exact; a grid is given by --distortions")
-    from fastpriv.design.curve import tradeoff_curve
+    from fastpriv.design.tradeoff import tradeoff_curve
 
     bar = sys.stderr.isatty() and find_spec("tqdm") is not None
     grid = {} if given.points is None else {"points": given.points}

@@ -1,10 +1,4 @@
-"""Rate-distortion: the least mutual information for an expected distortion (PD-MIP).
-
-The way is chosen by the prior. From slope eps_tilde on E_i is optimal (Theorem 2 of Wang-Ying-Zhang
-2015); independent rows share a slope, and each has a closed form; other priors are solved on types
-or on all databases by the interior-point method of `_mixture`, with Blahut's bounds around every
-answer.
-"""
+"""Rate-distortion: the minimum mutual information at an expected distortion (PD-MIP)."""
 
 from __future__ import annotations
 
@@ -18,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
@@ -30,13 +24,10 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.closed_form import h_inverse
-from fastpriv.design.common import constant_mechanism
-from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
-from fastpriv.design.mixture import Fit, certify, fit
-from fastpriv.design.programs import _tilde
-from fastpriv.design.task import made_task, told
-from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
+from fastpriv.design.closed_forms import constant_mechanism, h_inverse
+from fastpriv.design.mixture import Family, Fit, HammingTilt, MatrixTilt, certify, fit
+from fastpriv.design.problem import made_task, told
+from fastpriv.design.ratio_programs import _tilde
 from fastpriv.errors import Infeasible, InvalidInput, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
@@ -155,11 +146,11 @@ def solve_pd_mip(
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= constant_mechanism(prior).value:
-            return _silent(prior)
+            return _constant(prior)
         if distortion <= _LEAST:
-            return _truthful(prior)
+            return _identity(prior)
     elif slope is None or slope < 1e-300 or max(prior.space.sizes) == 1:
-        return _silent(prior)
+        return _constant(prior)
     steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
     assert steep is not None
     if steep >= _tilde(prior):
@@ -189,13 +180,13 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
 # Closed forms.
 
 
-def _silent(prior: Distribution) -> RateDistortion:
+def _constant(prior: Distribution) -> RateDistortion:
     """Always answer with the likeliest value of every row: nothing is told."""
     constant = constant_mechanism(prior)
     return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
 
 
-def _truthful(prior: Distribution) -> RateDistortion:
+def _identity(prior: Distribution) -> RateDistortion:
     """Without distortion the output is the database."""
     values, assignment = np.unique(prior.space.sizes, return_inverse=True)
     same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
@@ -254,8 +245,10 @@ def _on_databases(
     dense = prior._dense("the rate-distortion program", _MAX_DENSE)
     family = partial(HammingTilt, dense.space.sizes)
     p = dense._vector()
-    if target is None and _is_silent(p, family(start), constant_mechanism(prior).channel, dense):
-        return _silent(prior)
+    if target is None and _is_constant_optimal(
+        p, family(start), constant_mechanism(prior).channel, dense
+    ):
+        return _constant(prior)
     fitted = fit(p, family, len(p), start, target, gap, deadline)
     law = Dense._trusted(np.maximum(fitted.law, _FLOOR), dense.space)
 
@@ -266,7 +259,9 @@ def _on_databases(
     return _finish(dense, p, family, fitted, target, make, "dense")
 
 
-def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense) -> bool:
+def _is_constant_optimal(
+    p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense
+) -> bool:
     """Whether no output improves on the best constant one at this slope, by Kuhn and Tucker."""
     answer = constant.sample(np.zeros((1, prior.space.n), dtype=np.int64))
     alone = np.zeros(len(p))
@@ -430,3 +425,59 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
         if not low < slope < high:
             slope = 0.5 * (low + high) if high < math.inf else 2.0 * low
     return high if high < math.inf else slope
+
+
+#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles.
+STEEPEST = 700.0
+
+
+def common_slope(prior: Product, target: float) -> float:
+    """Slope at which the rows' distortions add up to the target."""
+    from scipy.optimize import brentq
+
+    laws = [np.sort(law)[::-1] for law in prior._laws]
+    aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
+
+    def surplus(slope: float) -> float:
+        return prior._sum([_row_distortion(law, slope) for law in laws]) - aim
+
+    low = high = 1.0
+    while low > 1e-300 and surplus(low) < 0.0:
+        low *= 0.25
+    while high < STEEPEST and surplus(high) > 0.0:
+        high = min(2.0 * high, STEEPEST)
+    if surplus(low) <= 0.0 or surplus(high) >= 0.0:
+        return low if surplus(low) <= 0.0 else high
+    return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
+
+
+def _live(law: Floats, slope: float) -> int:
+    """How many values of a row, likeliest first, still come out at a slope.
+
+    The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
+    """
+    grow = math.expm1(slope) if slope < STEEPEST else math.inf
+    ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
+    with np.errstate(invalid="ignore"):
+        return max(1, int(np.count_nonzero((law > 0.0) & (law * grow > ahead))))
+
+
+def _row_distortion(law: Floats, slope: float) -> float:
+    k, r = _live(law, slope), math.exp(-slope)
+    return float(law[:k].sum()) * (k - 1) * r / (1.0 + (k - 1) * r) + float(law[k:].sum())
+
+
+def tilted_row(law: Floats, slope: float) -> Floats:
+    """Return W[x, y], the row's optimal channel at a slope."""
+    m, r = len(law), math.exp(-slope)
+    order = np.argsort(-law, kind="stable")
+    top = law[order]
+    k = _live(top, slope)
+    a = 1.0 / math.expm1(slope) if slope < STEEPEST else r
+    q = np.zeros(m)
+    mass = top[:k].sum()
+    # p (1 + k a)/P - a, from differences of probabilities.
+    q[order[:k]] = np.maximum(top[:k] + a * (k * top[:k] - mass), 0.0) / mass
+    joint = np.full((m, m), r) * q
+    np.fill_diagonal(joint, q)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))

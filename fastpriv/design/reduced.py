@@ -13,8 +13,8 @@ from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.types import Classes, Stack, Types, classes_against
 from fastpriv.design import engine
 from fastpriv.design.interior import OutOfRange, OutOfTime, Program
+from fastpriv.design.problem import Task
 from fastpriv.design.repair import TOLERANCE, Shape, pairs_closed, repair, rounding
-from fastpriv.design.task import Task
 from fastpriv.errors import TooLarge
 
 #: Largest level of a PD-DP program and of a PD-I program: beyond, coefficients leave the doubles.

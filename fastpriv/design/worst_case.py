@@ -1,37 +1,44 @@
-"""Mechanisms that are safe whatever the private data: least contraction, least correlation.
-
-Both criteria are suprema of sums of squares over linear forms, (f'v)^2/q, of the mechanism. Such a
-term lies above 2 h f'v - h^2 q for every h, so that the criterion is convex, every point gives
-cuts that pass through the origin, and any weights of the cuts give a lower bound. Kelley's method
-with HiGHS collects them.
-"""
+"""Mechanisms for a prior or a secret that is not known."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
-from fastpriv.design.task import made_task, told
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
+from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
+from fastpriv.design.problem import Task, made_task, told
+from fastpriv.design.ratio_programs import certified_level, solve_metric
+from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
+from fastpriv.measures.capacity import channel_capacity
 from fastpriv.priors import Distribution
 from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.sets import (
+    AllPriors,
+    Box,
+    ConvexPriors,
+    PolytopePriors,
+    PriorSet,
+    ProductPriors,
+)
 from fastpriv.results import Solution
+from fastpriv.spaces import Space
 
-__all__ = ["design_worst_case"]
+__all__ = ["design_worst_case", "least_capacity", "solve_minimax"]
 
 _ROUNDS = 400
 _PATIENCE = 60
-
 #: Value of a mechanism, rounded up, and cuts G with criterion(W) >= <G, W> for every W.
 Criterion = Callable[[Floats], tuple[float, list[Floats]]]
 
@@ -296,3 +303,408 @@ def _master(
     total = weight.sum()
     scale = 1.0 / total if total > 0.0 else 0.0
     return answer.values[:-1].reshape(n, m), weight * scale, price * scale
+
+
+#: Most privacy rows of the program.
+_MAX_PRIVACY_ROWS = 400_000
+
+
+def solve_minimax(
+    priors: PriorSet,
+    epsilon: float,
+    *,
+    sizes: Sequence[int] | None = None,
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
+) -> Solution:
+    """Find the mechanism whose expected distortion is least under the worst prior of a set.
+
+    Parameters
+    ----------
+    priors : PriorSet
+        All laws, a box, a polytope, or all product laws.
+    epsilon : float
+        Differential privacy level, at least 0.
+    sizes : sequence of int, optional
+        Number of values of every row; by default one row with as many values as there are
+        databases.
+    metric, neighbours : array, optional
+        Costs and pairs as for :func:`solve_pd_dp`.
+    gap : float
+        Certified relative gap to reach.
+    time_limit : float
+        Seconds after which HiGHS gives up.
+
+    Returns
+    -------
+    Solution
+        ``.value`` bounds the distortion of ``.channel`` for every prior of the set from above;
+        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the least
+        favourable one, forces (a law counts as in a polytope when rounding cannot tell).
+
+    Notes
+    -----
+    One linear program: the worst case over {p : A p <= b} of the losses l(x) is, by duality, the
+    least t + <b, u> with t + (A' u)(x) >= l(x) and u >= 0. The multipliers of these rows are the
+    least favourable prior. N K variables and as many privacy rows for every needed pair.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> near = fp.PriorSet.box([0.5, 0.0, 0.0], [0.7, 0.3, 0.3])
+    >>> known, unknown = (fp.solve_minimax(s, 0.5).value for s in (near, fp.PriorSet.all(3)))
+    >>> round(known, 4), round(unknown, 4)
+    (0.5, 0.5481)
+    """
+    if not isinstance(priors, PriorSet):
+        raise InvalidInput(f"priors must be a PriorSet, got {described(priors)}")
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    task = made_task(epsilon, False, gap, time_limit, "auto")
+    space = Space([priors.size]) if sizes is None else Space(sizes)
+    if space.size != priors.size:
+        raise InvalidInput(
+            f"the priors are over {priors.size} databases, but sizes {tuple(space.sizes)} have "
+            f"{space.size}"
+        )
+    cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
+    floor = min(float(cost.min()), 0.0)  # every row sums to one, so that a shift is a constant
+    apart = hamming_distances(space) if neighbours is None else distances(neighbours, space.size)
+    problem = MinimaxProblem(priors, cost - floor, apart, space, task)
+    return told(problem.solve(floor), task, depth=3)
+
+
+class MinimaxProblem:
+    def __init__(
+        self, priors: PriorSet, cost: Floats, distance: Floats, space: Space, task: Task
+    ) -> None:
+        self.priors, self.cost, self.distance = priors, cost, distance
+        self.space, self.task = space, task
+        self.A, self.b = _inequalities(priors)
+
+    def solve(self, floor: float) -> Solution:
+        """Solve the program, repair the mechanism, and prove both sides."""
+        found, prior = self._program()
+        matrix = self._repaired(found)
+        level, value = certified_level(matrix, self.distance), self._worst(matrix)
+        constant = min([self._alike(found), *self._constants()], key=self._worst)
+        if not level <= self.task.epsilon or self._worst(constant) <= value:
+            matrix, value, level = constant, self._worst(constant), 0.0
+        forced = solve_metric(prior, self.cost, self.distance, self.space, self.task)
+        bound = min(max(forced.bound, 0.0), value) if self._inside(prior) else 0.0
+        return Solution(
+            value + floor,
+            bound + floor - (4.0 * ULP * (abs(bound) + abs(floor)) if floor else 0.0),
+            Channel(matrix, self.space),
+            level,
+            "dense",
+            solver="highs",
+        )
+
+    def _program(self) -> tuple[Floats, Floats]:
+        """Return the solver's mechanism and the least favourable prior."""
+        (inputs, outputs), task = self.cost.shape, self.task
+        source, target = np.nonzero(spanner(self.distance) & np.isfinite(self.distance))
+        with np.errstate(over="ignore"):  # an infinite exponent is far, too
+            near = task.epsilon * self.distance[source, target] <= 40.0
+        source, target = source[near], target[near]
+        if len(source) * outputs > _MAX_PRIVACY_ROWS:
+            raise TooLarge.entries(
+                "the minimax program", len(source) * outputs, "use fewer databases or outputs"
+            )
+        margin = 2.0 * TOLERANCE + rounding(task.epsilon, 32.0 * ULP)
+        level = max(task.epsilon - margin, 0.0)
+        half = np.exp(0.5 * level * self.distance[source, target])
+        y = np.arange(outputs)
+        ratios = np.stack(
+            [target[:, None] * outputs + y, source[:, None] * outputs + y], axis=2
+        ).reshape(-1)
+        coefficients = np.stack([half, -1.0 / half], axis=1).repeat(outputs, axis=0).reshape(-1)
+        entries, bounds = inputs * outputs, len(self.b)
+        unit = max(float(self.cost.max()), 1e-300)
+        # Losses: t + A' u - sum_y c W >= 0, for every database.
+        losses = np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T])
+        places = np.hstack(
+            [
+                np.arange(entries).reshape(inputs, outputs),
+                np.full((inputs, 1), entries),
+                np.tile(entries + 1 + np.arange(bounds), (inputs, 1)),
+            ]
+        )
+        count = len(source) * outputs
+        lengths = np.repeat([2, outputs + 1 + bounds, outputs], [count, inputs, inputs])
+        rows = Rows(
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([ratios, places.reshape(-1), np.arange(entries)]),
+            np.concatenate([coefficients, losses.reshape(-1), np.ones(entries)]),
+            np.repeat([0.0, 0.0, 1.0], [count, inputs, inputs]),
+            np.repeat([math.inf, math.inf, 1.0], [count, inputs, inputs]),
+        )
+        answer = minimise(
+            np.concatenate([np.zeros(entries), [1.0], self.b]),
+            np.concatenate([np.zeros(entries), [-math.inf], np.zeros(bounds)]),
+            rows,
+            max(1e-3, task.deadline - time.monotonic()),
+        )
+        prior = np.maximum(answer.duals[count : count + inputs], 0.0)
+        return answer.values[:entries].reshape(inputs, outputs), prior / prior.sum()
+
+    def _repaired(self, matrix: Floats) -> Floats:
+        inputs, outputs = matrix.shape
+        shape = Shape(
+            np.tile(np.arange(inputs), outputs),
+            np.ones(inputs * outputs),
+            np.ones(inputs),
+            matrix_closed(self.distance),
+        )
+        mean = np.maximum(matrix, 0.0).mean(axis=0)
+        constant = np.repeat(mean / mean.sum(), inputs)
+        entry = repair(matrix.T.reshape(-1), constant, shape, self.task.epsilon, 32.0 * ULP)
+        return np.ascontiguousarray(entry.reshape(outputs, inputs).T)
+
+    def _worst(self, matrix: Floats) -> float:
+        """Upper bound on the expected cost over the set."""
+        loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
+        most = float(loss.max())
+        if most == 0.0 or not isinstance(self.priors, ConvexPriors):
+            return most
+        # The priors' own search is for the least mean of numbers between 0 and 1; one half is
+        # added so that the least is not lost to rounding.
+        spared = self.priors._least(1.0 - loss / (2.0 * most))
+        return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
+
+    def _alike(self, matrix: Floats) -> Floats:
+        """Give all inputs that anything relates the mean of their rows, which has level 0."""
+        part = components(self.distance)
+        total = np.zeros((part.max() + 1, matrix.shape[1]))
+        np.add.at(total, part, np.maximum(matrix, 0.0))
+        return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
+
+    def _constants(self) -> list[Floats]:
+        """Return the mechanisms that always give one output."""
+        return [np.tile(output, (len(self.cost), 1)) for output in np.eye(self.cost.shape[1])]
+
+    def _inside(self, prior: Floats) -> bool:
+        """Whether a law is in the set as far as rounding can tell."""
+        reach = np.abs(self.A) @ prior + np.abs(self.b)
+        return bool((self.A @ prior <= self.b + 64.0 * len(prior) * ULP * reach).all())
+
+
+def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
+    """Return A and b with the set {p >= 0 : sum p = 1, A p <= b}."""
+    size = priors.size
+    if isinstance(priors, AllPriors | ProductPriors):
+        return np.empty((0, size)), np.empty(0)  # point masses are products
+    if isinstance(priors, Box):
+        return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors._upper, -priors._lower)
+    if isinstance(priors, PolytopePriors):
+        return priors._laws.A, priors._laws.b
+    raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")
+
+
+#: Largest slope, as a multiple of the inverse of the largest cost.
+_STEEP = 600.0
+#: Seconds after which one linear program is given up.
+_SECONDS = 300.0
+
+
+def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -> Solution:
+    """Find the mapping of least capacity whose expected cost is within budget for every input.
+
+    Parameters
+    ----------
+    metric : 2-D array
+        ``metric[x, y]``, the cost of output y for input x.
+    budget : float or 1-D array
+        Largest expected cost, for all inputs or one for each.
+    gap : float
+        Certified relative gap to reach.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the capacity of ``.channel`` in nats, ``.bound`` a proved lower bound.
+
+    Raises
+    ------
+    Infeasible
+        Where an input has no output within its budget.
+
+    Notes
+    -----
+    Makhdoumi-Fawaz 2013, Case 2 of Section III: nothing is known of the secret S or of the data X,
+    and the worst case over both is S = X with the capacity-achieving law. Minimax: the least
+    capacity is the least over output laws q of max over x of g_x(q), with g_x(q) the least
+    divergence D(w || q) of a row w within budget, which is convex in q. For a law p of inputs and
+    slopes s >= 0, every mapping within budget has capacity at least -sum p (ln Z_x + s_x b_x) -
+    ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x d(x, y)) (Blahut 1972).
+    Cost O(N K) per step of a sequential quadratic method in K unknowns: meant for K below 100.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> apart = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+    >>> round(fp.least_capacity(apart, 0.4).value, 4)
+    0.2615
+    """
+    task = made_task(0.0, False, gap, math.inf, "auto")
+    given = check.array(metric, "metric")
+    cost = check.metric(given, len(given) if given.ndim else 0)
+    limits = check.array(budget, "budget")
+    if limits.shape not in ((), (len(cost),)):
+        raise InvalidInput(
+            f"budget must be one number or one for each of {len(cost)} inputs, got shape "
+            f"{limits.shape}"
+        )
+    most = np.broadcast_to(limits, len(cost)).astype(np.float64)
+    if not np.isfinite(most).all():
+        raise InvalidInput("budget must hold finite numbers, found a NaN or an infinity")
+    least = cost.min(axis=1)
+    if (most < least).any():
+        x = int((least - most).argmax())
+        raise Infeasible(
+            f"no output costs input {x} at most {described(most[x])}; its least cost is "
+            f"{described(float(least[x]))}"
+        )
+    cost, most = cost - least[:, None], most - least
+    silent = _constant_distribution(cost, most)
+    if (raised(cost @ silent, 4.0 * len(silent)) <= most).all():
+        channel = Channel(np.tile(silent, (len(cost), 1)))
+        return Solution(0.0, 0.0, channel, 0.0, "closed-form")
+    problem = BudgetProblem(cost, most)
+    q = problem.minimise()
+    matrix = problem.rows(q)
+    channel = Channel(matrix)
+    value = channel_capacity(channel).upper
+    bound = min(max(problem.bound(q), 0.0), value)
+    return told(Solution(value, bound, channel, value, "dense"), task, depth=3)
+
+
+def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
+    """Return the law of outputs that, given for every input, exceeds budgets least."""
+    inputs, outputs = cost.shape
+    unit = max(float(cost.max()), 1e-300)
+    table = np.vstack(
+        [np.column_stack([cost / unit, -np.ones(inputs)]), np.append(np.ones(outputs), 0.0)]
+    )
+    rows = Rows(
+        (outputs + 1) * np.arange(inputs + 2),
+        np.tile(np.arange(outputs + 1), inputs + 1),
+        table.reshape(-1),
+        np.append(np.full(inputs, -math.inf), 1.0),
+        np.append(budget / unit, 1.0),
+    )
+    free = np.append(np.zeros(outputs), -math.inf)
+    answer = minimise(np.append(np.zeros(outputs), 1.0), free, rows, _SECONDS)
+    law = np.maximum(answer.values[:-1], 0.0)
+    return np.asarray(law / law.sum())
+
+
+class BudgetProblem:
+    """max over x of g_x(q), in costs that are 0 at the best output of every input."""
+
+    def __init__(self, cost: Floats, budget: Floats) -> None:
+        self.cost, self.budget = cost, budget
+        self.steepest = _STEEP / max(float(cost.max()), 1e-300)
+
+    def slopes(self, q: Floats) -> Floats:
+        """Slope at which the tilted row of each input just meets its budget, by bisection."""
+        low, high = np.zeros(len(self.cost)), np.full(len(self.cost), self.steepest)
+        low = np.where(self._mean(q, low) <= self.budget, 0.0, low)
+        high = np.where(self._mean(q, low) <= self.budget, 0.0, high)
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            above = self._mean(q, middle) > self.budget
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return high
+
+    def _tilted(self, q: Floats, slope: Floats) -> Floats:
+        return np.asarray(q * np.exp(-slope[:, None] * self.cost))
+
+    def _mean(self, q: Floats, slope: Floats) -> Floats:
+        tilted = self._tilted(q, slope)
+        return np.asarray((tilted * self.cost).sum(axis=1) / tilted.sum(axis=1))
+
+    def divergences(self, q: Floats) -> tuple[Floats, Floats]:
+        """g_x(q) and its gradient."""
+        slope = self.slopes(q)
+        kernel = np.exp(-slope[:, None] * self.cost)
+        total = kernel @ q
+        return -np.log(total) - slope * self.budget, -kernel / total[:, None]
+
+    def minimise(self) -> Floats:
+        """Minimise the largest divergence over output laws."""
+        from scipy.optimize import minimize
+
+        outputs = self.cost.shape[1]
+        start = np.full(outputs, 1.0 / outputs)
+        floor = 1e-12  # keeps divergences finite; what it costs shows in the gap
+        with warnings.catch_warnings():  # some versions warn of steps that they clip
+            warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+            result = minimize(
+                lambda z: z[-1],
+                np.append(start, self.divergences(start)[0].max()),
+                jac=lambda z: np.append(np.zeros(outputs), 1.0),
+                method="SLSQP",
+                bounds=[(floor, 1.0)] * outputs + [(0.0, None)],
+                constraints=[
+                    {
+                        "type": "ineq",
+                        "fun": lambda z: z[-1] - self.divergences(z[:-1])[0],
+                        "jac": lambda z: np.column_stack(
+                            [-self.divergences(z[:-1])[1], np.ones(len(self.cost))]
+                        ),
+                    },
+                    {
+                        "type": "eq",
+                        "fun": lambda z: z[:-1].sum() - 1.0,
+                        "jac": lambda z: np.append(np.ones(outputs), 0.0),
+                    },
+                ],
+                options={"ftol": 1e-15, "maxiter": 1000},
+            )
+        q = np.maximum(result.x[:-1], floor)
+        return np.asarray(q / q.sum())
+
+    def rows(self, q: Floats) -> Floats:
+        """Return the tilted rows, with a trace of the cheapest output where rounding overspends."""
+        tilted = self._tilted(q, self.slopes(q))
+        rows = tilted / tilted.sum(axis=1, keepdims=True)
+        spent = raised((rows * self.cost).sum(axis=1), 16.0 * self.cost.shape[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = np.where(spent > self.budget, self.budget / spent, 1.0)
+        cheapest = np.eye(self.cost.shape[1])[self.cost.argmin(axis=1)]
+        return np.asarray(kept[:, None] * rows + (1.0 - kept)[:, None] * cheapest)
+
+    def bound(self, q: Floats) -> float:
+        """Lower bound on the least capacity, from the law of inputs that makes it largest.
+
+        The law is the solution of a linear program; the bound holds for any law.
+        """
+        slope = self.slopes(q)
+        kernel = np.exp(-slope[:, None] * self.cost)
+        total = kernel @ q
+        gain = -np.log(total) - slope * self.budget
+        share = kernel / total[:, None]
+        inputs, outputs = self.cost.shape
+        # Largest sum p gain - r with sum_x p share <= 1 + r for every output, p a law.
+        table = np.column_stack([share.T, -np.ones(outputs)])
+        law = np.append(np.ones(inputs), 0.0)
+        rows = Rows(
+            (inputs + 1) * np.arange(outputs + 2),
+            np.tile(np.arange(inputs + 1), outputs + 1),
+            np.concatenate([table.reshape(-1), law]),
+            np.append(np.full(outputs, -math.inf), 1.0),
+            np.ones(outputs + 1),
+        )
+        try:
+            lower = np.append(np.zeros(inputs), -1.0)
+            p = np.maximum(minimise(np.append(-gain, 1.0), lower, rows, _SECONDS).values[:-1], 0.0)
+        except SolverFailure:
+            return 0.0
+        p /= p.sum()
+        reach = float((p @ share).max())
+        size = math.fsum(p * (np.abs(np.log(total)) + slope * self.budget))
+        error = (4 * inputs + 4 * outputs + 64) * ULP * (1.0 + size)
+        return float(math.fsum(p * gain) - math.log(reach) - error)

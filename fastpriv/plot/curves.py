@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
+from fastpriv.design.tradeoff import TradeoffCurve, tradeoff_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

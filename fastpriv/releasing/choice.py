@@ -11,7 +11,7 @@ from typing import Any
 from fastpriv._core import validation as check
 from fastpriv.accounting.ledger.amounts import ZERO, down, plus
 from fastpriv.channels import HammingChannel
-from fastpriv.design.closed_form import h_inverse
+from fastpriv.design.closed_forms import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.draws import raised

@@ -16,7 +16,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import expand
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
 from fastpriv.channels.types import TypeChannel
-from fastpriv.design.common import constant_mechanism, rounding_margin
+from fastpriv.design.closed_forms import constant_mechanism, rounding_margin
 from fastpriv.design.exact.arithmetic import is_at_most_exp, level_bounds, ratio_below
 from fastpriv.design.exact.program import IntegerProgram, Output, check_size, programs_of
 from fastpriv.design.exact.simplex import (

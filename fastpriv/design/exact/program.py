@@ -25,8 +25,8 @@ from fastpriv._structure.types import (
     compositions,
     types_of,
 )
-from fastpriv.design.common import symmetries
 from fastpriv.design.exact.arithmetic import whole_numbers
+from fastpriv.design.reductions import swappable_rows
 from fastpriv.errors import TooLarge, short
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 
@@ -182,7 +182,7 @@ def _chain_weights(prior: Markov) -> list[int]:
 
 def _over_databases(exact: list[int], sizes: tuple[int, ...], joint: bool) -> IntegerProgram:
     cube = np.array(exact, dtype=object).reshape(sizes)
-    types = types_of(symmetries(cube))
+    types = types_of(swappable_rows(cube))
     weights = [0] * len(types.counts)
     rows = np.indices(sizes).reshape(len(sizes), -1).T
     for t, weight in zip(types.number(rows).tolist(), exact, strict=True):

@@ -25,11 +25,15 @@ from fastpriv._core.validation import Floats
 from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
-from fastpriv.design.closed_form import h, h_inverse
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.closed_forms import (
+    constant_mechanism,
+    h,
+    h_inverse,
+    theorem_bracket,
+    tilde_upper,
+)
 from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
-from fastpriv.design.solving import has_no_program
-from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
+from fastpriv.design.ratio_programs import has_no_program
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
@@ -435,7 +439,7 @@ def _theorem_1(
     with np.errstate(invalid="ignore"):
         least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
     lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
-    tilde = tilde_or_bound(prior)
+    tilde = tilde_upper(prior)
     lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
     upper = {
         "dp": np.maximum(plain, 0.0),

@@ -1,8 +1,4 @@
-"""Permutations of the inputs that leave a program alone, and what they make of it.
-
-Averaging a mechanism over such permutations changes neither cost nor privacy, so that one output of
-every orbit remains to be found, and one equation for every orbit of inputs.
-"""
+"""The same program on fewer unknowns: rows, types, orbits, databases."""
 
 from __future__ import annotations
 
@@ -11,11 +7,27 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.types import Blocks
+
+
+def swappable_rows(cube: np.ndarray) -> Blocks:
+    """Group the axes that may be swapped without changing an array. Cost O(n^2 N)."""
+    sizes = cube.shape
+    blocks: list[list[int]] = []
+    for i, m in enumerate(sizes):
+        for block in blocks:
+            if sizes[block[0]] == m and np.array_equal(cube.swapaxes(block[0], i), cube):
+                block.append(i)
+                break
+        else:
+            blocks.append([i])
+    return Blocks(tuple(map(tuple, blocks)), tuple(sizes[block[0]] for block in blocks))
+
 
 #: More symmetries than this are not used: finding them would take longer than the program.
-_MOST = 48
+_MAX_SYMMETRIES = 48
 #: Partial permutations that are tried before the search is given up.
-_PATIENCE = 20_000
+_MAX_TRIED = 20_000
 
 
 class Orbits(NamedTuple):
@@ -50,7 +62,7 @@ class Orbits(NamedTuple):
         return matrix / times
 
 
-def symmetries(prior: Floats, cost: Floats, distance: Floats) -> Ints:
+def automorphisms(prior: Floats, cost: Floats, distance: Floats) -> Ints:
     """Return all permutations g with p, cost[gx, gy] and d(gx, gz) as before, the identity first.
 
     Inputs are told apart by their distances to a few chosen ones, whose images are searched for.
@@ -71,7 +83,7 @@ def symmetries(prior: Floats, cost: Floats, distance: Floats) -> Ints:
     while stack:
         images = stack.pop()
         tried += 1
-        if tried > _PATIENCE or len(result) > _MOST:
+        if tried > _MAX_TRIED or len(result) > _MAX_SYMMETRIES:
             return alone
         if len(images) < len(base):
             b = base[len(images)]

@@ -1,4 +1,4 @@
-"""The best mechanism in a notion: of least distortion at a level, or of least level."""
+"""The best mechanism in a notion: of minimum distortion at a level, or of minimum level."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.design.common import constant_mechanism, distortion_up
-from fastpriv.design.curve import privacy_level
-from fastpriv.design.task import Task, made_task, told
+from fastpriv.design.closed_forms import constant_mechanism, distortion_up
+from fastpriv.design.problem import Task, made_task, told
+from fastpriv.design.tradeoff import privacy_level
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.draws import INFORMATION_ERROR
@@ -43,7 +43,6 @@ _GAP = 2e-7
 _SEARCHED = 2e-6
 #: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
 _WIDE = 1e-5
-
 #: Notions whose optima are also found in rational arithmetic.
 _RATIONAL = ("dp", "identifiability")
 
@@ -169,7 +168,7 @@ def solve(
         instead = "leave out dense=True (--out) to have its levels and bounds without it"
         check.fits(law.space.size**2, "the channel", instead, _FORMED)
     limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
-    problem = _Problem(notion, law, dense, limits)
+    problem = Request(notion, law, dense, limits)
     if epsilon is not None:
         level = check.real(epsilon, "epsilon", 0.0)
         if exact:
@@ -183,7 +182,7 @@ def solve(
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Request:
     """One notion under one prior."""
 
     notion: str

@@ -1,14 +1,11 @@
-"""Least distortion at a level of pointwise maximal leakage: a linear program.
-
-PML at level epsilon says W[x, y] <= e^epsilon p_Y(y) for all x in the support of the prior, and
-p_Y(y) = sum_x p(x) W[x, y] is linear in W.
-"""
+"""Minimum distortion at a level of pointwise maximal leakage: a linear program."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +13,11 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import Channel
-from fastpriv.design.common import constant_mechanism, rounded_up
-from fastpriv.design.pml_types import TypeProgram, solver_law
-from fastpriv.design.task import Task, limits, made_task, told
+from fastpriv.channels.types import TypeChannel, type_error, type_weights
+from fastpriv.design.closed_forms import constant_mechanism, rounded_up
+from fastpriv.design.problem import Task, limits, made_task, told
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
@@ -31,7 +29,7 @@ from fastpriv.results import Solution
 __all__ = ["solve_pd_pml"]
 
 #: Most databases: the program has N^2 variables and constraints.
-_MOST = 128
+_MAX_DATABASES = 128
 #: Shares of a constant mechanism that are mixed in besides what the repair asks for.
 _SHARES = (0.0, *(2.0**k for k in range(-50, 0)), 1.0)
 
@@ -100,20 +98,22 @@ def solve_pd_pml(
     if epsilon == 0.0:  # a mean that is no less than any of its terms: all databases answer alike
         return rounded_up(constant_mechanism(law), law)
     task = made_task(epsilon, False, gap, time_limit, "auto")
-    small = law.space.size <= _MOST and not isinstance(law, Exchangeable)
+    small = law.space.size <= _MAX_DATABASES and not isinstance(law, Exchangeable)
     types = None if small else as_exchangeable(law)
     if types is not None:
         return _on_types(types, law, epsilon, task)
-    support = np.flatnonzero(law._vector()) if law.space.size <= _MOST**2 else np.arange(0)
-    if not 0 < len(support) <= _MOST:
+    support = np.flatnonzero(law._vector()) if law.space.size <= _MAX_DATABASES**2 else np.arange(0)
+    if not 0 < len(support) <= _MAX_DATABASES:
         raise TooLarge.entries(
-            "the program over databases", law.space.size, f"at most {_MOST} of them may occur"
+            "the program over databases",
+            law.space.size,
+            f"at most {_MAX_DATABASES} of them may occur",
         )
     p = law._vector()[support]
     rows = law.space.rows(np.arange(law.space.size))
     distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
     try:
-        V, multipliers = _solved(p, distance, epsilon, time_limit)
+        V, multipliers = _solve_dense(p, distance, epsilon, time_limit)
     except SolverFailure as failure:
         constant = constant_mechanism(law)  # what needs no program is what there is
         proved = min(_near_constant(p, distance, epsilon), constant.value)
@@ -166,7 +166,9 @@ def _reason(failure: SolverFailure, task: Task) -> str:
     return "" if time.monotonic() > task.deadline else str(failure)
 
 
-def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tuple[Floats, Floats]:
+def _solve_dense(
+    p: Floats, distance: Floats, epsilon: float, seconds: float
+) -> tuple[Floats, Floats]:
     """Return the solver's matrix and its multipliers of the leakage constraints, at least 0."""
     from fastpriv._core.highs import Rows, minimise
 
@@ -188,7 +190,7 @@ def _solved(p: Floats, distance: Floats, epsilon: float, seconds: float) -> tupl
         np.concatenate(
             [
                 np.ones(number),
-                np.tile(np.append(solver_law(p, epsilon), -1.0), outputs),
+                np.tile(np.append(solver_distribution(p, epsilon), -1.0), outputs),
                 np.tile([math.exp(-epsilon), -1.0], number),
             ]
         ),
@@ -257,3 +259,157 @@ def _expanded(V: Floats, support: Ints, rows: Ints) -> Floats:
     """Let databases that never occur answer like the nearest one that does."""
     distance = (rows[:, None] != rows[support][None]).sum(axis=2)
     return np.asarray(V[distance.argmin(axis=1)])
+
+
+#: Most classes of a program.
+_MAX_CLASSES = 50_000
+#: Largest root of a coefficient; what would have a larger one is 0 in all digits.
+_STEEPEST = 1e8
+#: Room of a constant answer below which the solver may find none.
+_ROOM = 1e-6
+
+
+class LeakageProgram(NamedTuple):
+    """The classes: types of x and y, d, r, and the law of the types of x."""
+
+    row: Ints
+    kind: Ints
+    distance: Floats
+    share: Floats
+    weights: Floats
+
+    @property
+    def types(self) -> int:
+        return len(self.weights)
+
+    def law(self, v: Floats) -> Floats:
+        """Return the law of the type of the output."""
+        masses = self.weights[self.row] * v
+        return np.asarray(np.bincount(self.kind, masses, self.types), dtype=np.float64)
+
+    def normalised(self, v: Floats) -> Floats:
+        """Let the masses of every type of x sum to 1."""
+        return np.asarray(v / np.bincount(self.row, v, self.types)[self.row])
+
+    def ratios(self, v: Floats) -> Floats:
+        """Return p(y|x)/p_Y(y); 0 where y does not occur."""
+        whole = self.share * self.law(v)[self.kind]
+        return np.asarray(np.where(whole > 0.0, v / np.where(whole > 0.0, whole, 1.0), 0.0))
+
+
+class TypeMechanism(NamedTuple):
+    """A solved program: the masses of classes, and a proved lower bound on the distortion."""
+
+    masses: Floats
+    bound: float
+    program: LeakageProgram
+
+    def mixed(self, epsilon: float, share: float) -> Floats:
+        """Mix in the output law as much as the level asks for, and a share more.
+
+        Every type of output is first mixed with its own mean, as for programs over databases.
+        """
+        most, v, program = math.exp(min(epsilon, 700.0)), self.masses, self.program
+        alive = program.weights[program.row] > 0.0
+        ratios = np.where(alive, program.ratios(v), 0.0)
+        worst = np.zeros(program.types)
+        np.maximum.at(worst, program.kind, ratios)
+        t = _excesses(worst, most)[program.kind]
+        v = program.normalised((1.0 - t) * v + t * program.share * program.law(v)[program.kind])
+        ratios = np.where(alive, program.ratios(v), 0.0)
+        more = min(1.0, float(_excesses(ratios, most).max()) + share)
+        same = program.share * program.law(v)[program.kind]
+        return program.normalised(np.where(alive, (1.0 - more) * v + more * same, same))
+
+
+def _excesses(worst: Floats, most: float) -> Floats:
+    """Share of the mean that brings a ratio down to ``most``."""
+    above = worst > most
+    return np.where(above, (worst - most) / np.where(above, worst - 1.0, 1.0), 0.0)
+
+
+def solver_distribution(p: Floats, epsilon: float) -> Floats:
+    """Return a law for the solver, which drops weights that are tiny.
+
+    A constant answer V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
+    must therefore be a law by themselves.
+    """
+    from fastpriv._core.highs import TINY
+
+    kept = np.where(p > TINY, p, 0.0)
+    return kept / kept.sum() if math.exp(min(epsilon, 1.0)) * kept.sum() < 1.0 + _ROOM else p
+
+
+class TypeProgram:
+    """The program of an exchangeable prior."""
+
+    def __init__(self, prior: Exchangeable, epsilon: float) -> None:
+        n, m = prior.space.n, prior.space.sizes[0]
+        check.fits(
+            math.comb(n + m * m - 1, n),
+            "the program over classes of databases and outputs",
+            "use fewer rows or values",
+            _MAX_CLASSES,
+        )
+        self._types = types_of(Blocks.single(n, m))
+        self._classes = [classes_against(kind, self._types) for kind in self._types.counts]
+        stack = Stack.of(self._types, self._classes)
+        self._stack, self._epsilon, self._n = stack, epsilon, n
+        share = np.exp(stack.log_count - self._types.log_sizes[stack.row])
+        weights = type_weights(self._types, prior)
+        distance = stack.distance.astype(np.float64)
+        self._program = LeakageProgram(stack.row, stack.kind, distance, share, weights)
+
+    def channel(self, masses: Floats) -> TypeChannel:
+        """Return the mechanism with these masses of classes."""
+        entries = masses / np.exp(self._stack.log_outputs)
+        parts = np.split(entries, self._stack.starts[1:-1])
+        return TypeChannel(self._types, self._classes, parts)
+
+    def solve(self, seconds: float) -> TypeMechanism:
+        """Return the solver's masses with the bound of its multipliers."""
+        from fastpriv._core.highs import Rows, minimise
+
+        row, kind, distance, share, weights = self._program
+        number, types = len(row), len(weights)
+        # A leakage row is v root - Q/root <= 0 with root^2 = e^-epsilon/r. Where it is so steep
+        # that v must be 0 in all digits, v is held at 0 by the row alone.
+        roots = np.exp(-0.5 * self._epsilon) / np.sqrt(share)
+        leaking = np.flatnonzero(weights[row] > 0.0)
+        root = np.minimum(roots[leaking], _STEEPEST)
+        by_row, by_kind = np.argsort(row, kind="stable"), np.argsort(kind, kind="stable")
+        in_row, in_kind = np.bincount(row, minlength=types), np.bincount(kind, minlength=types)
+        averages = np.insert(by_kind, np.cumsum(in_kind), number + np.arange(types))
+        law = solver_distribution(weights, self._epsilon)
+        masses = np.insert(law[row[by_kind]], np.cumsum(in_kind), -1.0)
+        leaks = np.column_stack([leaking, number + kind[leaking]])
+        starts = np.concatenate([[0], np.cumsum(in_row), number + np.cumsum(in_kind + 1)])
+        starts = np.append(starts, starts[-1] + 2 * np.arange(1, len(leaking) + 1))
+        rows = Rows(
+            starts,
+            np.concatenate([by_row, averages, leaks.reshape(-1)]),
+            np.concatenate(
+                [np.ones(number), masses, np.column_stack([root, -1.0 / root]).reshape(-1)]
+            ),
+            np.concatenate([np.ones(types), np.zeros(types), np.full(len(leaking), -math.inf)]),
+            np.concatenate([np.ones(types), np.zeros(types + len(leaking))]),
+        )
+        cost = np.append(weights[row] * distance, np.zeros(types))
+        answer = minimise(cost, np.zeros(number + types), rows, seconds)
+        v = np.maximum(answer.values[:number], 0.0)
+        k = np.zeros(number)
+        k[leaking] = np.maximum(-answer.duals[2 * types :], 0.0) / root
+        return TypeMechanism(self._program.normalised(v), self._bound(k), self._program)
+
+    def _bound(self, k: Floats) -> float:
+        """Return the bound of any k >= 0, rounded down."""
+        row, kind, distance, share, weights = self._program
+        own = math.exp(-self._epsilon) * k / share
+        all_of = np.bincount(kind, k, len(weights))[kind]
+        terms = weights[row] * (distance - all_of) + own
+        sizes = weights[row] * (distance + all_of) + own
+        # Sizes of classes and weights are rounded, and so is a sum over the classes of a type.
+        error = 4.0 * type_error(self._n) + 4.0 * (len(row) + 16.0) * ULP
+        least = np.full(len(weights), math.inf)
+        np.minimum.at(least, row, terms - error * sizes)
+        return math.fsum(least) - 1e-15

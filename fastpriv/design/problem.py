@@ -1,4 +1,4 @@
-"""What is asked of a privacy program, and what its caller is told."""
+"""What is asked of a privacy program, and the one way in which its result is reported."""
 
 from __future__ import annotations
 
