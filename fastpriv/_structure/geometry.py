@@ -84,7 +84,7 @@ class Geometry:
 
         spectrum = fftn(values.reshape((self.q,) * self.t)).reshape(-1)
         slices = np.empty((self.points, self.q), dtype=np.complex128)
-        for c, places in self._lines():
+        for c, places in self.conditional_lines():
             slices[:, c] = spectrum[places]
         return np.ascontiguousarray(ifft(slices, axis=1, overwrite_x=True).real)
 
@@ -94,7 +94,7 @@ class Geometry:
 
         slices = fft(sums, axis=1)
         spectrum = np.zeros(self.vectors, dtype=np.complex128)
-        for c, places in self._lines():
+        for c, places in self.conditional_lines():
             if c:
                 spectrum[places] = slices[:, c]
         spectrum[0] = sums.sum()  # all lines meet in the origin
@@ -115,13 +115,13 @@ class Geometry:
         sums, rest = below.hyperplane_sums(near), below.incidence_sums(far)
         out = np.empty(self.points)
         out[: below.points] = sums[:, 0] + rest
-        for c, places in below._lines():
+        for c, places in below.conditional_lines():
             if c:
                 out[below.points + places] = sums[:, -pow(c, -1, self.q) % self.q] + rest
         out[below.points] = far.sum()  # y = (1, 0, ..., 0)
         return out
 
-    def _lines(self) -> Iterator[tuple[int, Ints]]:
+    def conditional_lines(self) -> Iterator[tuple[int, Ints]]:
         """Yield c and the numbers of the vectors c a for all points a, c = 0 .. q - 1.
 
         Both halves of the digits are looked up in a table of multiples.

@@ -48,18 +48,18 @@ class TiltedRow(RowKernel):
             apart = kernel.gap * (law - law[least]) / float(home[least])
             logs = kernel.log_near - np.log1p(apart)[:, None]
         super().__init__(matrix)
-        self._logs = logs
+        self.logs_if_rare = logs
         #: Bound on the error of ``log_near``, in which two terms may cancel.
         self.noise = 16.0 * ULP * float(np.abs(logs).max())
-        self._occurs = law > 0.0
-        self._law, self._epsilon = law, kernel.epsilon
+        self.occurs = law > 0.0
+        self.base, self._epsilon = law, kernel.epsilon
         #: Bound on the relative error of the entries of the matrix.
         self.error = (len(law) + 32) * ULP
 
     @cached_property
     def excess(self) -> Excess:
         """W[s, y] / q(y) - 1 from epsilon and q, and bounds on its errors."""
-        return relative_excess(self._law, (len(self._law),), self._epsilon)
+        return relative_excess(self.base, (len(self.base),), self._epsilon)
 
     def widened(self, bracket: Bracket) -> Bracket:
         """Bounds on a capacity or a contraction, for the error of the matrix."""
@@ -71,19 +71,19 @@ class TiltedRow(RowKernel):
             return super().information(joint)
         lines = [line for line in joint if line.any()]
         return math.fsum(
-            line.sum() * excess_information(self.excess, self._law, line) for line in lines
+            line.sum() * excess_information(self.excess, self.base, line) for line in lines
         )
 
     @cached_property
     def log_ratios(self) -> Floats:
         """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
-        logs = self._logs[:, self._occurs]
+        logs = self.logs_if_rare[:, self.occurs]
         return np.asarray((logs[:, None] - logs[None]).max(axis=2))
 
     @cached_property
     def log_near(self) -> Floats:
         """Log of W[s, y] / max W[., y]."""
-        return np.where(self._occurs, self._logs - self._logs.max(axis=0), -math.inf)
+        return np.where(self.occurs, self.logs_if_rare - self.logs_if_rare.max(axis=0), -math.inf)
 
     @cached_property
     def near(self) -> Floats:

@@ -74,7 +74,7 @@ def pml_chain(
     if len(rows) < len(parts):
         kernels = [RowKernel(_column(mechanism, y)[:, None]) for mechanism, y in seen]
         rows = [RowKernels([kernel], np.zeros(1, dtype=np.int64)) for kernel in kernels]
-        law = Dense(law._vector())
+        law = Dense(law.probabilities())
     total = rows[0]
     for i, part in enumerate(rows):
         total = _joined(total, part) if i else total
@@ -86,7 +86,7 @@ def pml_chain(
 @singledispatch
 def _column(channel: AbstractChannel, y: Ints) -> Floats:
     """Return p(y|x) for every database x, through the matrix."""
-    return np.array(channel.nearest_matrix()[:, channel._column_of(y)])
+    return np.array(channel.nearest_matrix()[:, channel.column_index(y)])
 
 
 @_column.register
@@ -94,7 +94,7 @@ def _product_column(channel: ProductChannel, y: Ints) -> Floats:
     """The product over rows. Cost O(N)."""
     check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
     column = np.ones(1)
-    for kernel, value in zip(channel._kernels, y.tolist(), strict=True):
+    for kernel, value in zip(channel.kernels, y.tolist(), strict=True):
         column = np.multiply.outer(column, kernel.matrix[:, value]).reshape(-1)
     return column
 

@@ -231,7 +231,7 @@ def _grouped(channels: list[Any], priors: list[Any]) -> Iterator[_Task]:
 def _matrix(channel: Any, place: int) -> Floats | None:
     """Return the matrix of a channel of one row, None if the channel has a structure."""
     if isinstance(channel, Channel) and channel.space.n == 1:
-        return channel._matrix
+        return channel.array
     if isinstance(channel, AbstractChannel):
         return None
     if isinstance(channel, Distribution) or hasattr(channel, "channel"):
@@ -248,8 +248,8 @@ def _matrix(channel: Any, place: int) -> Floats | None:
 def _vector(prior: Any, place: int) -> Floats | None:
     """Return the vector of a prior on one row, None for other priors and no prior."""
     if isinstance(prior, Distribution):
-        plain = prior.space.n == 1 and prior._logs() is None
-        return prior._vector() if plain else None
+        plain = prior.space.n == 1 and prior.logs_if_rare() is None
+        return prior.probabilities() if plain else None
     return None if prior is None else check.array(prior, f"priors[{place}]")
 
 

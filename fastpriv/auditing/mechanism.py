@@ -41,7 +41,7 @@ def _ruling_out(value: Value, case: Case) -> str:
 
 
 def _outputs(case: Case) -> str:
-    size = case.channel._output_count
+    size = case.channel.output_count
     return f"{short(size)} output{'s' if size > 1 else ''}"
 
 

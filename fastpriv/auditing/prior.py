@@ -105,11 +105,11 @@ def _disclosed(case: Case) -> Witness:
     if all(x is not None and case.prior.log_prob(x) > -math.inf for x in ends):
         return extreme
     check.fits(searched_entries(case.channel), "the matrix to search", "ask discloses", SEARCHED)
-    alive = np.flatnonzero(case.prior._vector())
+    alive = np.flatnonzero(case.prior.probabilities())
     laws = case.channel.nearest_matrix()[alive]
     y = int(((laws.max(axis=0) > 0.0) & (laws.min(axis=0) == 0.0)).argmax())
     x, other = case.channel.space.rows(alive[[laws[:, y].argmax(), laws[:, y].argmin()]])
-    return Witness(case.channel._output_at(y), x, other)
+    return Witness(case.channel.output_row(y), x, other)
 
 
 def _distortion(value: Value, case: Case) -> str:

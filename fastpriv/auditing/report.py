@@ -227,7 +227,7 @@ class Audit(Tabular):
     @property
     def summary(self) -> str:
         """The sizes of what was audited, in one line."""
-        space, outputs = self.channel.space, self.channel._output_count
+        space, outputs = self.channel.space, self.channel.output_count
         counts = ((space.size, "database"), (space.n, "row"), (outputs, "output"))
         databases, rows, outcomes = (f"{short(n)} {name}{'s' * (n > 1)}" for n, name in counts)
         return f"{databases} of {rows}, {outcomes}"
@@ -252,7 +252,7 @@ class Audit(Tabular):
             "mechanism": self.name,
             "databases": short(self.channel.space.size),
             "rows": self.channel.space.n,
-            "outputs": short(self.channel._output_count),
+            "outputs": short(self.channel.output_count),
             "prior": None if self.prior is None else repr(self.prior),
             "levels": {notion: level.to_dict() for notion, level in self.levels.items()},
             "implied": [implied.to_dict() for implied in self.implied],

@@ -150,12 +150,12 @@ def _arguments(
     marginal = checked(joint, mechanism.space.size).sum(axis=0)
     if law is None:
         return mechanism, Dense(marginal, mechanism.space.sizes)
-    apart = np.abs(law._vector() - marginal)
+    apart = np.abs(law.probabilities() - marginal)
     if apart.max() > check.SUM_TOLERANCE:
         x = int(apart.argmax())
         raise InvalidInput(
-            f"prior and joint disagree: database {x} has probability {law._vector()[x]:g} under "
-            f"the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
+            f"prior and joint disagree: database {x} has probability "
+            f"{law.probabilities()[x]:g} under the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
         )
     return mechanism, law
 

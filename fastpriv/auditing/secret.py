@@ -38,15 +38,18 @@ class SecretCase(Case):
         self.values = np.flatnonzero(masses)
         self._mechanism, self._given = mechanism, joint[self.values] / masses[self.values, None]
         self._masses = masses[self.values] / masses.sum()
-        super().__init__(mechanism, Dense._trusted(self._masses, Space([len(self.values)])), clock)
+        super().__init__(mechanism, Dense.of(self._masses, Space([len(self.values)])), clock)
 
     @cached_property
     def secret(self) -> Channel:
         """Law of the output for every value of S."""
-        outputs = self._mechanism._output_count
+        outputs = self._mechanism.output_count
         check.fits(len(self.values) * outputs, "the law of the output per value of S", "use fewer")
         space = self._mechanism.space
-        laws = [self._mechanism._output(Dense._trusted(p, space))._vector() for p in self._given]
+        laws = [
+            self._mechanism.output_distribution(Dense.of(p, space)).probabilities()
+            for p in self._given
+        ]
         return Channel(np.array(laws))
 
     @property
@@ -57,13 +60,13 @@ class SecretCase(Case):
     @cached_property
     def odds(self) -> Leakages:
         """How far outputs move the odds of values of S."""
-        return matrix_leakages(self.secret._matrix, self._masses, self.error)
+        return matrix_leakages(self.secret.array, self._masses, self.error)
 
     def told(self) -> Witness:
         """Return the output that leaks most, and the value of S that it speaks for."""
         y = int(self.odds.above.argmax())
-        s = self.values[self.secret._matrix[:, y].argmax()]
-        return Witness(self._mechanism._output_at(y), np.array([s]))
+        s = self.values[self.secret.array[:, y].argmax()]
+        return Witness(self._mechanism.output_row(y), np.array([s]))
 
     def share(self, worst: bool = False) -> float:
         """Share of the entropy of S that is told, raised past all rounding."""

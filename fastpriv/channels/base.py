@@ -33,13 +33,13 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     and must define ``matrix()``, W[x, y] = p(y|x). It may define, where its structure has a
     better answer than the matrix,
 
-    - ``_output(prior)``, the law of the output,
+    - ``output_distribution(prior)``, the law of the output,
     - ``column_maxima()`` and ``column_minima()``, the largest and least p(y|x) over x,
-    - ``_sample(rows, source)``, a sampler of its own.
+    - ``draw(rows, source)``, a sampler of its own.
 
     Every measure has a general algorithm that asks no more than this. A measure that a structure
     answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
-    the measure. A class with its own ``_sample`` must register the level of what it draws with
+    the measure. A class with its own ``draw`` must register the level of what it draws with
     ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
     should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.
 
@@ -83,14 +83,14 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
         """Return the law of the output when the database follows ``prior``."""
-        return self._output(as_prior(prior, self.space))
+        return self.output_distribution(as_prior(prior, self.space))
 
-    def _output(self, prior: Distribution) -> Distribution:
+    def output_distribution(self, prior: Distribution) -> Distribution:
         """Return the law of the output under a prior on the channel's space."""
-        return Dense._trusted(prior._vector() @ self.nearest_matrix(), self._column_space)
+        return Dense.of(prior.probabilities() @ self.nearest_matrix(), self.column_space)
 
     @property
-    def _output_count(self) -> int:
+    def output_count(self) -> int:
         """Number of outputs, the columns of the matrix; beyond 2^60 perhaps to a power of two.
 
         Fewer than the rows of the output space where not every row is an output.
@@ -98,16 +98,16 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return self.output_space.size
 
     @property
-    def _column_space(self) -> Space:
+    def column_space(self) -> Space:
         """The output space, or plain numbers of columns where it has other rows."""
-        count = self._output_count
-        return self.output_space if count == self.output_space.size else Space._trusted((count,))
+        count = self.output_count
+        return self.output_space if count == self.output_space.size else Space.of((count,))
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         """Return the output of a column, as a row of the output space."""
         return np.asarray(self.output_space.rows(y))
 
-    def _column_of(self, output: Ints) -> int:
+    def column_index(self, output: Ints) -> int:
         """Return the column of an output, given as a row of the output space."""
         return int(self.output_space.index(output))
 
@@ -119,29 +119,29 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         """Return the least p(y|x) over x, for every output y."""
         return extremes(np.array(self.nearest_matrix()))[1]
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        drawn = self.thresholds.draw(np.asarray(self.space.index(rows)), source)
         if self.output_space != self.space:
             return drawn
-        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
+        return self.databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
 
     @cached_property
-    def _laws(self) -> ManyThresholds:
+    def thresholds(self) -> ManyThresholds:
         """The output laws that are drawn from, in integers."""
         return ManyThresholds(np.array(self.matrix()))
 
     @cached_property
-    def _databases(self) -> Ints:
+    def databases(self) -> Ints:
         return self.space.rows(np.arange(self.space.size))
 
-    def _check_matrix(self) -> None:
+    def check_matrix_fits(self) -> None:
         check.fits(
-            self.space.size * self._output_count,
+            self.space.size * self.output_count,
             f"the matrix of {self!r}",
             "use fewer rows, or measures that this channel answers without its matrix",
             check.MAX_MATRIX,
         )
 
     def __repr__(self) -> str:
-        outputs = short(self._output_count)
+        outputs = short(self.output_count)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"

@@ -48,37 +48,37 @@ class ColumnsChannel(AbstractChannel):
             isinstance(column, AbstractChannel) and column.space.n == 1 for column in self.columns
         ):
             raise InvalidInput("columns must be channels on one row each, and at least one")
-        self.space = Space._trusted(tuple(column.space.sizes[0] for column in self.columns))
+        self.space = Space.of(tuple(column.space.sizes[0] for column in self.columns))
 
     @property
     def output_space(self) -> Space:  # type: ignore[override]
         """The outputs of all columns, one after the other."""
         parts = (column.output_space.sizes for column in self.columns)
-        return Space._trusted(tuple(size for sizes in parts for size in sizes))
+        return Space.of(tuple(size for sizes in parts for size in sizes))
 
     @property
-    def _output_count(self) -> int:
-        return math.prod(column._output_count for column in self.columns)
+    def output_count(self) -> int:
+        return math.prod(column.output_count for column in self.columns)
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         parts, rest = [], int(y)
         for column in reversed(self.columns):
-            rest, own = divmod(rest, column._output_count)
-            parts.append(np.atleast_1d(column._output_at(own)))
+            rest, own = divmod(rest, column.output_count)
+            parts.append(np.atleast_1d(column.output_row(own)))
         return np.concatenate(parts[::-1])
 
-    def _column_of(self, output: Ints) -> int:
+    def column_index(self, output: Ints) -> int:
         ends = np.cumsum([column.output_space.n for column in self.columns])[:-1]
         result = 0
         for column, part in zip(self.columns, np.split(output, ends), strict=True):
-            result = result * column._output_count + column._column_of(part)
+            result = result * column.output_count + column.column_index(part)
         return result
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> ColumnsChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> ColumnsChannel:
         return cls([load(column) for column in given["columns"]])
 
     def matrix(self) -> Floats:
@@ -86,18 +86,18 @@ class ColumnsChannel(AbstractChannel):
 
         It is rounded inwards: its level is at most the largest of the columns' matrices.
         """
-        self._check_matrix()
+        self.check_matrix_fits()
         whole: Floats = np.ones((1, 1))
         level = 0.0
         for column in self.columns:
             part = np.array(column.matrix())
             whole = np.asarray(np.kron(whole, part), dtype=np.float64)
-            level = max(level, matrix_level(part, column.space._axes))
-        return inwards(whole, self.space._axes, level)
+            level = max(level, matrix_level(part, column.space.axes))
+        return inwards(whole, self.space.axes, level)
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles, up to the rounding of products over columns."""
-        self._check_matrix()
+        self.check_matrix_fits()
         whole: Floats = np.ones((1, 1))
         for column in self.columns:
             whole = np.asarray(np.kron(whole, column.nearest_matrix()), dtype=np.float64)
@@ -109,9 +109,9 @@ class ColumnsChannel(AbstractChannel):
         own = sum(column.matrix_error for column in self.columns)
         return 2.0 * own + 8.0 * (self.space.n + 4) * ULP
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
+    def draw(self, rows: Codes, source: Source) -> Codes:
         drawn = [
-            np.asarray(column._sample(rows[:, j : j + 1], source)).astype(np.int64)
+            np.asarray(column.draw(rows[:, j : j + 1], source)).astype(np.int64)
             for j, column in enumerate(self.columns)
         ]
         return np.concatenate([part.reshape(len(rows), -1) for part in drawn], axis=1)

@@ -56,7 +56,7 @@ class HammingChannel(ProductChannel):
 
         Its level is at most epsilon, and pairs at the same distance have the same entry.
         """
-        self._check_matrix()
+        self.check_matrix_fits()
         n, sizes = self.space.n, self.space.sizes
         level = inner_level(self.epsilon, n, max(sizes))
         stay = math.prod(Symmetric(m, level).stay for m in sizes)
@@ -65,14 +65,14 @@ class HammingChannel(ProductChannel):
         entries = raised_beside(entries[:, None], [(d + 1, d)], self.epsilon)[:, 0]
         return np.asarray(entries[distances(sizes).astype(np.int64)])
 
-    def _symmetric(self) -> list[Symmetric]:
-        return [k for k in self._kernels.distinct if isinstance(k, Symmetric)]
+    def symmetric(self) -> list[Symmetric]:
+        return [k for k in self.kernels.distinct if isinstance(k, Symmetric)]
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"sizes": runs(np.asarray(self.space.sizes)), "epsilon": self.epsilon}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> HammingChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> HammingChannel:
         sizes = unrolled(given["sizes"], 1 << 62).tolist()
         return cls(len(sizes), sizes, given["epsilon"])
 

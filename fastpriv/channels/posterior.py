@@ -58,7 +58,7 @@ class PosteriorChannel(TiltedChannel):
         """Make a row-by-row channel from independent rows, one without lists from a long chain."""
         if cls is PosteriorChannel and isinstance(prior, Product):
             return object.__new__(PosteriorProduct)
-        if cls is PosteriorChannel and isinstance(prior, Markov) and prior._long:
+        if cls is PosteriorChannel and isinstance(prior, Markov) and prior.is_long:
             return object.__new__(PosteriorChain)
         return object.__new__(cls)
 
@@ -88,33 +88,33 @@ class PosteriorChannel(TiltedChannel):
         self._set(unmixed(self.prior, self.epsilon))
 
     @classmethod
-    def _near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
+    def near(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
         """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y is harmless."""
         self = cls.__new__(cls, prior, epsilon)
         self.epsilon, self.prior = epsilon, prior
         self._set(unmixed(prior, epsilon))
         return self
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"prior": self.prior, "epsilon": self.epsilon}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> PosteriorChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> PosteriorChannel:
         epsilon = check.real(given["epsilon"], "epsilon", least=0.0)
         prior = load(given["prior"])
         if epsilon >= float(prior.epsilon_tilde()) * (1.0 - 2.0**-30):
-            return cls._near(prior, epsilon)
+            return cls.near(prior, epsilon)
         return cls(prior, epsilon)  # says why not
 
     @cached_property
-    def _own_level(self) -> float:
+    def own_level(self) -> float:
         """Epsilon, or the level of what is drawn where E_i may exist up to rounding only."""
-        if self._misfit <= rounding(self.space.n) and surely_exists(self.prior, self.epsilon):
+        if self.misfit <= rounding(self.space.n) and surely_exists(self.prior, self.epsilon):
             return self.epsilon
-        return self._drawn_level
+        return self.drawn_level
 
     @property
-    def _drawn_level(self) -> float:
+    def drawn_level(self) -> float:
         """Bound on the identifiability of the output law as it was rounded to floats.
 
         p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
@@ -127,9 +127,9 @@ class PosteriorChannel(TiltedChannel):
     @cached_property
     def _worst_misfit(self) -> float:
         """The misfit, from wide numbers where doubles have lost digits of the laws."""
-        if self.prior._log_least() > math.log(TINY) or self.space.size > FEW:
-            return self._misfit
-        laws = self.prior._wide(), self._law._wide()
+        if self.prior.log_smallest() > math.log(TINY) or self.space.size > FEW:
+            return self.misfit
+        laws = self.prior.wide(), self.base.wide()
         return wide_misfit(*laws, self.space.sizes, self.epsilon)
 
     @property
@@ -138,9 +138,9 @@ class PosteriorChannel(TiltedChannel):
         return rounding(self.space.n)
 
     @cached_property
-    def _misfit(self) -> float:
+    def misfit(self) -> float:
         """Largest |ln p(x)/(R q)(x)|: the effect of clipping."""
-        return misfit(self.prior, self._law._through(self._kernels))
+        return misfit(self.prior, self.base.through(self.kernels))
 
     def __repr__(self) -> str:
         return f"PosteriorChannel({self.prior!r}, epsilon={self.epsilon:g})"
@@ -150,20 +150,20 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
     """E_i for independent rows, which acts on every row by itself."""
 
     @property
-    def _own_level(self) -> float:
+    def own_level(self) -> float:
         return self.epsilon
 
     @property
     def _worst_misfit(self) -> float:
         """Neighbours differ in one row, whose misfit counts."""
         assert isinstance(self.prior, Product)
-        assert isinstance(self._law, Product)
+        assert isinstance(self.base, Product)
         rare = [
             wide_misfit(wide(p), wide(q), (len(p),), self.epsilon)
-            for p, q in zip(self.prior._laws, self._law._laws, strict=True)
+            for p, q in zip(self.prior.distinct, self.base.distinct, strict=True)
             if p.min() < TINY
         ]
-        return max([row_misfit(self.prior, self._law._through(self._kernels)), *rare])
+        return max([row_misfit(self.prior, self.base.through(self.kernels)), *rare])
 
     @property
     def _misfit_error(self) -> float:
@@ -180,18 +180,18 @@ class PosteriorChain(PosteriorChannel, form=True):
     prior: Markov
 
     @property
-    def _own_level(self) -> float:
+    def own_level(self) -> float:
         return self.epsilon
 
     @property
-    def _drawn_level(self) -> float:
+    def drawn_level(self) -> float:
         """No law is rounded: outputs are drawn along the chain."""
         return self.epsilon
 
     @property
-    def _misfit(self) -> float:
+    def misfit(self) -> float:
         return 0.0
 
     @property
-    def _all_alive(self) -> bool:
+    def all_values_occur(self) -> bool:
         return True

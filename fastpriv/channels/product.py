@@ -61,33 +61,33 @@ class ProductChannel(AbstractChannel):
         self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
 
     def _set(self, kernels: RowKernels) -> None:
-        self._kernels = kernels
-        self.space = Space._trusted(kernels.sizes_in)
-        out = Space._trusted(kernels.sizes_out)
+        self.kernels = kernels
+        self.space = Space.of(kernels.sizes_in)
+        out = Space.of(kernels.sizes_out)
         self.output_space = self.space if out == self.space else out
 
     @classmethod
-    def _trusted(cls, kernels: RowKernels) -> ProductChannel:
+    def of(cls, kernels: RowKernels) -> ProductChannel:
         self = ProductChannel.__new__(ProductChannel)
         self._set(kernels)
         return self
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         factors = [
             [kernel.m, kernel.epsilon] if isinstance(kernel, Symmetric) else kernel.matrix
-            for kernel in self._kernels.distinct
+            for kernel in self.kernels.distinct
         ]
-        return {"factors": factors, "rows": runs(self._kernels.assignment)}
+        return {"factors": factors, "rows": runs(self.kernels.assignment)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> ProductChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> ProductChannel:
         kernels = [_read(factor, i) for i, factor in enumerate(given["factors"])]
         rows = unrolled(given["rows"], len(kernels))
-        return ProductChannel._trusted(RowKernels(kernels, rows))
+        return ProductChannel.of(RowKernels(kernels, rows))
 
-    def _kron(self, parts: Sequence[Floats]) -> Floats:
+    def kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
-        return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))
+        return np.asarray(reduce(np.kron, [parts[k] for k in self.kernels.assignment]))
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array of doubles, rounded inwards.
@@ -96,40 +96,40 @@ class ProductChannel(AbstractChannel):
         rounded at a level that is lower by a few units of 2^-53, and entries whose ratio would
         still exceed the level are raised.
         """
-        self._check_matrix()
-        kinds = self._kernels.distinct
-        matrix = np.array(self._kron([k.exported(self.space.n) for k in kinds]), order="C")
+        self.check_matrix_fits()
+        kinds = self.kernels.distinct
+        matrix = np.array(self.kron([k.exported(self.space.n) for k in kinds]), order="C")
         level = max(float(kernel.log_ratios.max()) for kernel in kinds)
-        return inwards(matrix, self.space._axes, level)
+        return inwards(matrix, self.space.axes, level)
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles, up to the rounding of products over rows."""
-        self._check_matrix()
-        return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
+        self.check_matrix_fits()
+        return np.array(self.kron([k.matrix for k in self.kernels.distinct]), order="C")
 
     @property
     def matrix_error(self) -> float:
         """Entries are products over rows."""
         return 8.0 * (self.space.n + 4) * ULP
 
-    def _output(self, prior: Distribution) -> Distribution:
-        return prior._through(self._kernels)
+    def output_distribution(self, prior: Distribution) -> Distribution:
+        return prior.through(self.kernels)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        self._check_vector()
-        return self._kron([k.matrix.max(axis=0) for k in self._kernels.distinct])
+        self.check_vector_fits()
+        return self.kron([k.matrix.max(axis=0) for k in self.kernels.distinct])
 
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
-        self._check_vector()
-        return self._kron([k.matrix.min(axis=0) for k in self._kernels.distinct])
+        self.check_vector_fits()
+        return self.kron([k.matrix.min(axis=0) for k in self.kernels.distinct])
 
-    def _check_vector(self) -> None:
+    def check_vector_fits(self) -> None:
         check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        return draw_rows(self._kernels, rows, source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        return draw_rows(self.kernels, rows, source)
 
 
 def _read(factor: Any, i: int) -> RowKernel:
@@ -143,7 +143,7 @@ def _read(factor: Any, i: int) -> RowKernel:
 def _kernels_of(factor: Any, i: int) -> RowKernels:
     """Return the kernels of the rows that a factor stands for."""
     if isinstance(factor, ProductChannel):
-        return factor._kernels
+        return factor.kernels
     if isinstance(factor, AbstractChannel):
         if factor.space.n > 1 or factor.output_space.n > 1:
             raise InvalidInput(

@@ -54,27 +54,27 @@ class RecordChannel(AbstractChannel):
                 "channel of its columns"
             )
         self.columns = columns
-        self.space = self.output_space = Space._trusted((columns.space.size,))
+        self.space = self.output_space = Space.of((columns.space.size,))
         if reports:
             self.output_space = columns.output_space
 
     @property
-    def _output_count(self) -> int:
-        return self.columns._output_count
+    def output_count(self) -> int:
+        return self.columns.output_count
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         whole = self.output_space == self.space  # records as one number, not as their columns
-        return super()._output_at(y) if whole else self.columns._output_at(y)
+        return super().output_row(y) if whole else self.columns.output_row(y)
 
-    def _column_of(self, output: Ints) -> int:
+    def column_index(self, output: Ints) -> int:
         whole = self.output_space == self.space
-        return super()._column_of(output) if whole else self.columns._column_of(output)
+        return super().column_index(output) if whole else self.columns.column_index(output)
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"columns": self.columns}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> RecordChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> RecordChannel:
         return cls(load(given["columns"]))
 
     def matrix(self) -> Floats:
@@ -92,11 +92,11 @@ class RecordChannel(AbstractChannel):
 
     def columns_prior(self, prior: Distribution) -> Distribution:
         """Return the law of the columns of a record that follows ``prior``."""
-        return Dense._trusted(prior._vector(), self.columns.space, prior._logs())
+        return Dense.of(prior.probabilities(), self.columns.space, prior.logs_if_rare())
 
-    def _output(self, prior: Distribution) -> Distribution:
+    def output_distribution(self, prior: Distribution) -> Distribution:
         law = self.columns.output(self.columns_prior(prior))
-        return Dense._trusted(law.pmf(), self._column_space)
+        return Dense.of(law.pmf(), self.column_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
@@ -106,9 +106,9 @@ class RecordChannel(AbstractChannel):
         """Least p(y|x) over x, for every output y."""
         return self.columns.column_minima()
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
+    def draw(self, rows: Codes, source: Source) -> Codes:
         inner = self.columns.space
-        drawn = self.columns._sample(inner.rows(rows[:, 0].astype(np.int64)), source)
+        drawn = self.columns.draw(inner.rows(rows[:, 0].astype(np.int64)), source)
         if self.output_space != self.space:
             return drawn
         codes = np.asarray(inner.index(drawn)).reshape(-1, 1)

@@ -23,12 +23,12 @@ def row_kernels(channel: AbstractChannel) -> RowKernels | None:
 
 @row_kernels.register
 def _product_row_kernels(channel: ProductChannel) -> RowKernels | None:
-    return channel._kernels
+    return channel.kernels
 
 
 @row_kernels.register
 def _tilted_product_row_kernels(channel: TiltedProduct) -> RowKernels | None:
-    return channel._rows._kernels
+    return channel.as_product.kernels
 
 
 @singledispatch
@@ -39,12 +39,12 @@ def row_kinds(channel: AbstractChannel) -> Ints:
 
 @row_kinds.register
 def _product_row_kinds(channel: ProductChannel) -> Ints:
-    return channel._kernels.assignment
+    return channel.kernels.assignment
 
 
 @row_kinds.register
 def _query_row_kinds(channel: QueryChannel) -> Ints:
-    return channel._query.kinds()
+    return channel.query.kinds()
 
 
 @row_kinds.register

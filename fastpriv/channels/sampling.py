@@ -26,7 +26,7 @@ class Sampler(ABC):
     space: Space
 
     @abstractmethod
-    def _sample(self, rows: Codes, source: Source) -> Codes:
+    def draw(self, rows: Codes, source: Source) -> Codes:
         """Return outputs for databases of shape (k, n)."""
 
     def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
@@ -52,4 +52,4 @@ class Sampler(ABC):
             raise InvalidInput(
                 f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
             )
-        return self._sample(given, random_source(rng))
+        return self.draw(given, random_source(rng))

@@ -22,7 +22,7 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 
     Cost O(N) for every distinct x and O(n m) for each draw.
     """
-    vector = law._dense("sampling a tilted law", _MAX_DRAWN)._vector()
+    vector = law.as_dense("sampling a tilted law", _MAX_DRAWN).probabilities()
     return States.dense(vector, law.space.sizes).draws(rows, epsilon, source)
 
 
@@ -35,9 +35,9 @@ def _exchangeable_tilted_draws(
     Databases of one type then share the sums over what can follow: O(n^2) for each type for
     m = 2, O(n m) for each draw.
     """
-    n, m = law.space.n, law._weights.ndim + 1
-    check.fits(n * law._weights.size, "the table of types", "use fewer rows", 1 << 27)
-    states = States.types(law._log_per_database, law._strides(m))
+    n, m = law.space.n, law.type_weights.ndim + 1
+    check.fits(n * law.type_weights.size, "the table of types", "use fewer rows", 1 << 27)
+    states = States.types(law.log_per_database, law.strides(m))
     order = np.argsort(rows, axis=1, kind="stable")
     drawn = states.draws(np.take_along_axis(rows, order, axis=1), epsilon, source)
     out = np.empty_like(drawn)
@@ -48,4 +48,4 @@ def _exchangeable_tilted_draws(
 @tilted_draws.register
 def _markov_tilted_draws(law: Markov, rows: Ints, epsilon: float, source: Source) -> Ints:
     """Chain: backward sums, then one row after the other. Cost O(n m^2) each."""
-    return chain_draws(law._initial, law._transition, rows, epsilon, source)
+    return chain_draws(law.initial, law.transition, rows, epsilon, source)

@@ -36,7 +36,7 @@ class TypeTilt:
         self.sizes = log_sizes(self.types)
         place = tuple(self.types[1:])
         #: Logs of q and of R q, summed over the databases of each type.
-        self.log_law, self.log_home = law._log_weights[place], home._log_weights[place]
+        self.log_law, self.log_home = law.log_weights[place], home.log_weights[place]
         self.occurs = self.log_law > -math.inf
         #: Log of (R q)(x) for one database of each type.
         self.log_each = self.log_home - self.sizes
@@ -95,7 +95,7 @@ class TypeTilt:
 
     def log_prior(self, prior: Exchangeable) -> Floats:
         """Log of the probability of each type under a prior."""
-        return np.asarray(prior._log_weights[tuple(self.types[1:])])
+        return np.asarray(prior.log_weights[tuple(self.types[1:])])
 
 
 def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
@@ -103,8 +103,8 @@ def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
     kernel = kernels.distinct[0]
     if not isinstance(law, Exchangeable) or not isinstance(kernel, Symmetric):
         return None
-    home = law._through(kernels)
+    home = law.through(kernels)
     assert isinstance(home, Exchangeable)
-    if home._weights[home._rest >= 0].min() < TINY:
+    if home.type_weights[home.zero_counts >= 0].min() < TINY:
         return None
     return TypeTilt(law, home, kernel)

@@ -25,22 +25,22 @@ from fastpriv.priors.unmixing import clipped, rounding, surely_positive
 @singledispatch
 def unmixed(prior: Distribution, epsilon: float) -> Distribution:
     """Return p_Y with R_epsilon p_Y = p, clipped at zero, through the vector. Cost O(N n)."""
-    law = prior._dense("the output law of E_i")
+    law = prior.as_dense("the output law of E_i")
     kernels = RowKernels.symmetric(law.space.sizes, epsilon)
     down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
-    inverse = mix(law._pmf.copy(), law.space.sizes, down)
-    mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law._pmf, epsilon)
-    return Dense._trusted(mixed, law.space)
+    inverse = mix(law.probabilities().copy(), law.space.sizes, down)
+    mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law.probabilities(), epsilon)
+    return Dense.of(mixed, law.space)
 
 
 @unmixed.register
 def _product_unmixed(prior: Product, epsilon: float) -> Distribution:
     """Independent rows: every row by itself."""
     laws = []
-    for law in prior._laws:
+    for law in prior.distinct:
         inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
         laws.append(np.maximum(inverse, 0.0))
-    return Product._trusted(laws, prior._assignment)
+    return Product.of(laws, prior.assignment)
 
 
 @unmixed.register
@@ -48,16 +48,16 @@ def _exchangeable_unmixed(prior: Exchangeable, epsilon: float) -> Distribution:
     """Exchangeable rows: a substitution in the polynomial of types."""
     if epsilon == 0.0:
         return prior
-    weights, kernel = prior._weights, Symmetric(prior._weights.ndim + 1, epsilon)
+    weights, kernel = prior.type_weights, Symmetric(prior.type_weights.ndim + 1, epsilon)
     inverse = substitute(weights, inverse_matrix(kernel))
     law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
-    return Exchangeable._trusted(law)
+    return Exchangeable.of(law)
 
 
 @unmixed.register
 def _markov_unmixed(prior: Markov, epsilon: float) -> Distribution:
     """Markov chain: kept as such where its databases are too many to list."""
-    if prior._long:
+    if prior.is_long:
         return UnmixedMarkov(prior, epsilon)
     return unmixed.dispatch(Distribution)(prior, epsilon)
 
@@ -65,15 +65,15 @@ def _markov_unmixed(prior: Markov, epsilon: float) -> Distribution:
 @singledispatch
 def surely_exists(prior: Distribution, epsilon: float) -> bool:
     """Whether p_Y is positive for the prior itself, not only for one some units away."""
-    law = prior._dense("the output law of E_i")
-    return epsilon > 0.0 and surely_positive(law._pmf, law.space.sizes, epsilon)
+    law = prior.as_dense("the output law of E_i")
+    return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
 
 
 @surely_exists.register
 def _exchangeable_surely_exists(prior: Exchangeable, epsilon: float) -> bool:
     if epsilon == 0.0:
         return False
-    weights, kernel = prior._weights, Symmetric(prior._weights.ndim + 1, epsilon)
+    weights, kernel = prior.type_weights, Symmetric(prior.type_weights.ndim + 1, epsilon)
     inverse = inverse_matrix(kernel)
     error = rounding(prior.space.n) * substitute(weights, np.abs(inverse))
     return bool((substitute(weights, inverse) >= error).all())
@@ -82,7 +82,7 @@ def _exchangeable_surely_exists(prior: Exchangeable, epsilon: float) -> bool:
 @singledispatch
 def misfit(prior: Distribution, other: Distribution) -> float:
     """Return the largest |ln p(x)/q(x)| between two full-support laws of one structure."""
-    return _log_misfit(prior._vector(), other._vector())
+    return _log_misfit(prior.probabilities(), other.probabilities())
 
 
 @misfit.register
@@ -95,7 +95,7 @@ def _product_misfit(prior: Product, other: Distribution) -> float:
 @misfit.register
 def _exchangeable_misfit(prior: Exchangeable, other: Distribution) -> float:
     assert isinstance(other, Exchangeable)
-    return _log_misfit(prior._weights, other._weights)
+    return _log_misfit(prior.type_weights, other.type_weights)
 
 
 def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
@@ -115,9 +115,9 @@ def _row_misfits(prior: Distribution, other: Distribution) -> tuple[Floats, Ints
     """Return the misfits of the distinct rows, and how many rows have each."""
     assert isinstance(prior, Product)
     assert isinstance(other, Product)
-    pairs = np.stack([prior._assignment, other._assignment])
+    pairs = np.stack([prior.assignment, other.assignment])
     kinds, counts = np.unique(pairs, axis=1, return_counts=True)
-    parts = [_log_misfit(prior._laws[k], other._laws[j]) for k, j in kinds.T]
+    parts = [_log_misfit(prior.distinct[k], other.distinct[j]) for k, j in kinds.T]
     return np.array(parts), counts
 
 

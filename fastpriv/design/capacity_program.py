@@ -131,10 +131,10 @@ def solve_pd_capacity(
         return rounded_up(known, law)
     clock = Clock(time_limit)
     if priors == "independent" and isinstance(law, Product):
-        rows = [_solved(Space([len(p)]), p, epsilon, priors, gap, clock) for p in law._laws]
-        kernels = RowKernels([RowKernel(row.matrix) for row in rows], law._assignment)
-        channel: AbstractChannel = ProductChannel._trusted(kernels)
-        level, bound = max(row.level for row in rows), law._sum([row.bound for row in rows])
+        rows = [_solved(Space([len(p)]), p, epsilon, priors, gap, clock) for p in law.distinct]
+        kernels = RowKernels([RowKernel(row.matrix) for row in rows], law.assignment)
+        channel: AbstractChannel = ProductChannel.of(kernels)
+        level, bound = max(row.level for row in rows), law.total([row.bound for row in rows])
         bound = lowered(bound, 4.0)
         method, late = "rows", any(row.late for row in rows)
     elif (types := _types(law)) is not None:
@@ -146,7 +146,7 @@ def solve_pd_capacity(
             channel, level = constant.channel, 0.0
     else:
         check_size(law.space, priors)
-        best = _solved(law.space, law._vector(), epsilon, priors, gap, clock)
+        best = _solved(law.space, law.probabilities(), epsilon, priors, gap, clock)
         channel, level, bound = Channel(best.matrix, law.space), best.level, best.bound
         method, late = "dense", best.late
     value = expected_distance(channel, law)
@@ -169,7 +169,7 @@ def _without_program(prior: Distribution, epsilon: float) -> Solution | None:
     if most <= epsilon:
         values, assignment = np.unique(sizes, return_inverse=True)
         same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
-        return Solution(0.0, 0.0, ProductChannel._trusted(same), most, "closed-form")
+        return Solution(0.0, 0.0, ProductChannel.of(same), most, "closed-form")
     constant = constant_mechanism(prior)
     return constant if epsilon == 0.0 or constant.value == 0.0 else None
 

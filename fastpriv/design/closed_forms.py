@@ -166,14 +166,14 @@ def constant_mechanism(prior: Distribution) -> Solution:
     """Best mechanism at level 0: always answer with the likeliest value of every row."""
     answers: list[RowKernel] = []
     value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
-    for rows in prior._alike():
-        mean = prior._expected_counts(rows) / len(rows)
+    for rows in prior.alike_records():
+        mean = prior.marginal_sum(rows) / len(rows)
         kernel = np.zeros((len(mean), len(mean)))
         kernel[:, int(mean.argmax())] = 1.0
         assignment[rows] = len(answers)
         answers.append(RowKernel(kernel))
         value.append(len(rows) * float(np.delete(mean, mean.argmax()).sum()))
-    channel = ProductChannel._trusted(RowKernels(answers, assignment))
+    channel = ProductChannel.of(RowKernels(answers, assignment))
     bound = lowered(math.fsum(value), 128.0)
     return Solution(expected_distance(channel, prior), bound, channel, 0.0, "closed-form")
 
@@ -194,13 +194,13 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
     for k in range(_MAX_RETREATS):
-        channel = PosteriorChannel._near(prior, max(aim, 0.0))
-        over = channel._drawn_level - epsilon
+        channel = PosteriorChannel.near(prior, max(aim, 0.0))
+        over = channel.drawn_level - epsilon
         lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
         if over <= 0.0 or not lower >= tilde:
             break
         aim = lower
-    level, value = max(channel._drawn_level, epsilon), expected_distance(channel, prior)
+    level, value = max(channel.drawn_level, epsilon), expected_distance(channel, prior)
     return Solution(value, least_distance(sizes, epsilon), channel, level, "closed-form")
 
 
@@ -212,9 +212,9 @@ def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
     """
     if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
         return posterior_level(channel, prior)
-    laws, rows, *_ = prior._pairs(channel._kernels)
+    laws, rows, *_ = prior.paired(channel.kernels)
     return max(
-        posterior_level(Channel(channel._kernels.distinct[j].matrix), Dense(prior._laws[k]))
+        posterior_level(Channel(channel.kernels.distinct[j].matrix), Dense(prior.distinct[k]))
         for k, j in zip(laws, rows, strict=True)
     )
 
@@ -238,14 +238,14 @@ def distortion_up(
     channel: AbstractChannel, prior: Distribution, cost: Floats | None, least: float
 ) -> float:
     """Return the expected cost of a channel rounded up, and at least ``least``."""
-    if channel.space.size * channel._output_count > _SUMMED:
+    if channel.space.size * channel.output_count > _SUMMED:
         return least
     if cost is None:
         usual = expected_distance(channel, prior)
         cost = hamming_distances(prior.space)
     else:
         usual = expected_cost(channel, prior, cost)
-    exact = exact_cost(prior._vector(), np.array(channel.matrix()), cost)
+    exact = exact_cost(prior.probabilities(), np.array(channel.matrix()), cost)
     return max(least, exact, usual)
 
 
@@ -323,7 +323,7 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     if notion == "identifiability":
         # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
         beyond = min(max(high, 0.0) + spread, tilde * (1.0 + _WIDEN))
-        return Bracket(max(low, prior._least_spread()), high if exact else max(beyond, spread))
+        return Bracket(max(low, prior.epsilon_x_lower()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
     entropy = float(prior.entropy())
     error = 1e-12 * (entropy + noise)
@@ -338,7 +338,7 @@ def _beside_information(prior: Distribution, distortion: float, notion: str) -> 
     told = theorem_bracket(prior, distortion, "mutual-information")
     level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + _WIDEN)
     if notion == "pml":
-        most = min(n * level, -prior._log_least()) * (1.0 + _WIDEN)
+        most = min(n * level, -prior.log_smallest()) * (1.0 + _WIDEN)
         return Bracket(min(told.lower, most), most)
     least = told.lower / n * (1.0 - _WIDEN)
     most = math.log(max(sizes)) * (1.0 + _WIDEN)
@@ -373,9 +373,9 @@ def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Soluti
     """
     channel: AbstractChannel
     if isinstance(prior, Product):
-        rows = [_mended(Product._trusted([law], _ONE_ROW), epsilon) for law in prior._laws]
-        kernels = RowKernels([RowKernel(W) for W, _ in rows], prior._assignment)
-        channel, level = ProductChannel._trusted(kernels), max(level for _, level in rows)
+        rows = [_mended(Product.of([law], _ONE_ROW), epsilon) for law in prior.distinct]
+        kernels = RowKernels([RowKernel(W) for W, _ in rows], prior.assignment)
+        channel, level = ProductChannel.of(kernels), max(level for _, level in rows)
     elif prior.space.size <= _MAX_MENDED:
         W, level = _mended(prior, epsilon)
         channel = Channel(W, prior.space)
@@ -398,12 +398,12 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
     margin = rounding_margin(epsilon, prior.space.n)
     if epsilon <= 2.0 * margin:
         return best
-    logs = prior._wide().logs()
+    logs = prior.wide().logs()
     error = 8.0 * ULP * float(np.abs(logs).max())
     neighbours = distances(prior.space.sizes) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
-    E_i = PosteriorChannel._near(prior, epsilon - margin).matrix()[firsts]
+    E_i = PosteriorChannel.near(prior, epsilon - margin).matrix()[firsts]
     W = _with_room(E_i, _least_rooms(epsilon - odds, group), epsilon, margin)[group]
     level = _crossing_level(W, odds, group)
     value = expected_distance(Channel(W, prior.space), prior)

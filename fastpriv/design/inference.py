@@ -170,7 +170,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
     True
     """
     if isinstance(prior, Distribution):
-        p = prior._vector()
+        p = prior.probabilities()
     elif np.ndim(check.array(prior, "prior")) == 2:
         p = check.law(prior, "prior", 2).sum(axis=0)
     else:

@@ -102,14 +102,16 @@ def solve_pd_pml(
     types = None if small else as_exchangeable(law)
     if types is not None:
         return _on_types(types, law, epsilon, task)
-    support = np.flatnonzero(law._vector()) if law.space.size <= _MAX_DATABASES**2 else np.arange(0)
+    support = (
+        np.flatnonzero(law.probabilities()) if law.space.size <= _MAX_DATABASES**2 else np.arange(0)
+    )
     if not 0 < len(support) <= _MAX_DATABASES:
         raise TooLarge.entries(
             "the program over databases",
             law.space.size,
             f"at most {_MAX_DATABASES} of them may occur",
         )
-    p = law._vector()[support]
+    p = law.probabilities()[support]
     rows = law.space.rows(np.arange(law.space.size))
     distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
     try:

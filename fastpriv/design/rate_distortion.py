@@ -190,20 +190,20 @@ def _identity(prior: Distribution) -> RateDistortion:
     """Without distortion the output is the database."""
     values, assignment = np.unique(prior.space.sizes, return_inverse=True)
     same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
-    channel = ProductChannel._trusted(same)
+    channel = ProductChannel.of(same)
     value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
-    channel = PosteriorChannel._near(prior, slope)
+    channel = PosteriorChannel.near(prior, slope)
     cost = expected_distance(channel, prior)
     for k in range(50):
         if target is None or cost <= target:
             break
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
-        channel = PosteriorChannel._near(prior, slope)
+        channel = PosteriorChannel.near(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
     bound = _tangent(value, cost, slope, target)
@@ -225,8 +225,8 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
         assert target is not None
         slope = common_slope(prior, target)
     for k in range(60):
-        factors = [RowKernel(tilted_row(law, slope)) for law in prior._laws]
-        channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
+        factors = [RowKernel(tilted_row(law, slope)) for law in prior.distinct]
+        channel = ProductChannel.of(RowKernels(factors, prior.assignment))
         cost = expected_distance(channel, prior)
         if target is None or cost <= target:
             break
@@ -242,15 +242,15 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
 def _on_databases(
     prior: Distribution, target: float | None, start: float, gap: float, deadline: float
 ) -> RateDistortion:
-    dense = prior._dense("the rate-distortion program", _MAX_DENSE)
+    dense = prior.as_dense("the rate-distortion program", _MAX_DENSE)
     family = partial(HammingTilt, dense.space.sizes)
-    p = dense._vector()
+    p = dense.probabilities()
     if target is None and _is_constant_optimal(
         p, family(start), constant_mechanism(prior).channel, dense
     ):
         return _constant(prior)
     fitted = fit(p, family, len(p), start, target, gap, deadline)
-    law = Dense._trusted(np.maximum(fitted.law, _FLOOR), dense.space)
+    law = Dense.of(np.maximum(fitted.law, _FLOOR), dense.space)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         channel = TiltedChannel(law, slope)
@@ -323,7 +323,7 @@ def _by_metric(
     gap: float,
     deadline: float,
 ) -> RateDistortion:
-    p = prior._vector()
+    p = prior.probabilities()
     nearest = metric.min(axis=1)
     excess = metric - nearest[:, None]
     least = math.fsum(p * nearest)
@@ -435,11 +435,11 @@ def common_slope(prior: Product, target: float) -> float:
     """Slope at which the rows' distortions add up to the target."""
     from scipy.optimize import brentq
 
-    laws = [np.sort(law)[::-1] for law in prior._laws]
+    laws = [np.sort(law)[::-1] for law in prior.distinct]
     aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
 
     def surplus(slope: float) -> float:
-        return prior._sum([_row_distortion(law, slope) for law in laws]) - aim
+        return prior.total([_row_distortion(law, slope) for law in laws]) - aim
 
     low = high = 1.0
     while low > 1e-300 and surplus(low) < 0.0:

@@ -406,10 +406,10 @@ def _program(prior: Distribution, task: Task) -> Solution:
             f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
             "prior, where no program is needed"
         )
-    dense = prior._dense("the program")
-    types = types_of(swappable_rows(dense._vector().reshape(dense.space.sizes)))
+    dense = prior.as_dense("the program")
+    types = types_of(swappable_rows(dense.probabilities().reshape(dense.space.sizes)))
     rows = dense.space.rows(np.arange(dense.space.size))
-    weights = np.asarray(np.bincount(types.number(rows), dense._vector()), dtype=np.float64)
+    weights = np.asarray(np.bincount(types.number(rows), dense.probabilities()), dtype=np.float64)
     solved = solve_reduced(types, weights, task)
     channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
     # Products along a chain are rounded.
@@ -430,15 +430,15 @@ def _without_program(prior: Markov, task: Task) -> Solution:
 def _by_rows(prior: Product, task: Task) -> Solution:
     """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
     kernels, bounds, solvers = [], [], list[str]()
-    for law in prior._laws:
+    for law in prior.distinct:
         matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
         kernels.append(RowKernel(matrix))
         bounds.append(bound)
         solvers += [solver] if solver else []
-    channel = ProductChannel._trusted(RowKernels(kernels, prior._assignment))
+    channel = ProductChannel.of(RowKernels(kernels, prior.assignment))
     # One row that took the interior-point method is worth telling.
     engine = max(solvers, default=None)
-    return _certify(prior, task, channel, prior._sum(bounds), "rows", engine)
+    return _certify(prior, task, channel, prior.total(bounds), "rows", engine)
 
 
 def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
@@ -452,7 +452,7 @@ def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str 
     weights = np.empty(m)
     weights[order] = law
     solved = solve_reduced(types, weights, task, extra)
-    row = Product._trusted([law], np.zeros(1, dtype=np.int64))
+    row = Product.of([law], np.zeros(1, dtype=np.int64))
     best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
     chosen = best if expected_distance(best, row) <= constant.value else constant.channel
     return chosen.matrix(), solved.bound, solved.solver
@@ -530,7 +530,7 @@ def solve_general(
     task: Task,
 ) -> Solution:
     """Check the arguments, solve, and warn where the gap is not met."""
-    dense = prior._dense("the program", _MAX_INPUTS)
+    dense = prior.as_dense("the program", _MAX_INPUTS)
     size = dense.space.size
     if group > 1 and neighbours is not None:
         raise InvalidInput("give either neighbours or group, not both: group is one of rows")
@@ -539,7 +539,7 @@ def solve_general(
         distance = hamming_distances(dense.space, group)
     else:
         distance = distances(neighbours, size)
-    solution = solve_metric(dense._vector(), cost, distance, dense.space, task)
+    solution = solve_metric(dense.probabilities(), cost, distance, dense.space, task)
     return told(solution, task, why=_cramped(distance, task))
 
 
@@ -768,11 +768,11 @@ def solve_within_delta(
     prior: Distribution, metric: ArrayLike | None, delta: float, task: Task
 ) -> Solution:
     """Check the arguments, solve, and warn where the gap is not met."""
-    dense = prior._dense("the program", 1 << 11)
+    dense = prior.as_dense("the program", 1 << 11)
     space = dense.space
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
     floor = min(float(cost.min()), 0.0)  # every row sums to one, so that a shift is a constant
-    solution = _solve_delta(dense._vector(), cost - floor, space, delta, task)
+    solution = _solve_delta(dense.probabilities(), cost - floor, space, delta, task)
     shifted = replace(solution, value=solution.value + floor, bound=solution.bound + floor)
     return told(shifted, task)
 

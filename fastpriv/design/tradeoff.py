@@ -120,7 +120,7 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
             point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
         return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
     joint = notion == "identifiability"
-    least = prior._least_spread() if joint else 0.0
+    least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
         # What the prior tells is all there is; a constant output does.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
@@ -155,7 +155,7 @@ def _from_theorems(
         return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
     if notion == "pml":
         return Bracket(known.upper * (1.0 - 4.0 * _WIDEN), known.upper)
-    seen = prior.space.rows(np.flatnonzero(prior._vector()))
+    seen = prior.space.rows(np.flatnonzero(prior.probabilities()))
     values = max(len(np.unique(column)) for column in seen.T)
     return Bracket(math.log(values) * (1.0 - _WIDEN), known.upper)
 

@@ -137,7 +137,7 @@ def design_worst_case(
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     return np.asarray(p / math.fsum(p))
 
 
@@ -471,7 +471,7 @@ class MinimaxProblem:
             return most
         # The priors' own search is for the least mean of numbers between 0 and 1; one half is
         # added so that the least is not lost to rounding.
-        spared = self.priors._least(1.0 - loss / (2.0 * most))
+        spared = self.priors.smallest(1.0 - loss / (2.0 * most))
         return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
 
     def _alike(self, matrix: Floats) -> Floats:
@@ -497,9 +497,9 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
     if isinstance(priors, AllPriors | ProductPriors):
         return np.empty((0, size)), np.empty(0)  # point masses are products
     if isinstance(priors, Box):
-        return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors._upper, -priors._lower)
+        return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors.upper, -priors.lower)
     if isinstance(priors, PolytopePriors):
-        return priors._laws.A, priors._laws.b
+        return priors.inequalities.A, priors.inequalities.b
     raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")
 
 

@@ -170,7 +170,7 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
     """With one row, all pairs of rows of a small matrix in one call."""
-    matrix = channel._matrix
+    matrix = channel.array
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
         return excesses(neighbour_laws(channel), epsilons)
     deltas = np.empty_like(epsilons)
@@ -191,7 +191,7 @@ def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
     """The reports that support x and not x', as the one output of E_d."""
-    return _kept_excess(channel._pair()[0, 0], channel._level, epsilons)
+    return _kept_excess(channel.worst_pair()[0, 0], channel.level, epsilons)
 
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
@@ -203,7 +203,7 @@ def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
 
 def _most_kept(channel: HammingChannel) -> float:
     """Return the largest chance a that a row of two or more values keeps its value."""
-    return max((k.stay for k in channel._symmetric() if k.m > 1), default=0.0)
+    return max((k.stay for k in channel.symmetric() if k.m > 1), default=0.0)
 
 
 @singledispatch
@@ -221,7 +221,7 @@ def _hamming_excess_crossing(channel: HammingChannel, delta: float) -> float:
 @excess_crossing.register
 def _support_excess_crossing(channel: SupportChannel, delta: float) -> float:
     """The same for the reports that support x and not x'."""
-    return _kept_crossing(channel._pair()[0, 0], channel._level, delta)
+    return _kept_crossing(channel.worst_pair()[0, 0], channel.level, delta)
 
 
 def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
@@ -241,14 +241,14 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
     Only outputs that tell the two apart matter, so a structure may leave out common factors.
     """
     matrix = np.array(channel.nearest_matrix())
-    for x, other in channel.space._steps():
+    for x, other in channel.space.neighbour_pairs():
         yield matrix, np.stack([x, other], axis=1)
 
 
 @neighbour_laws.register
 def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
     """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
-    for kernel in channel._kernels.distinct:
+    for kernel in channel.kernels.distinct:
         for laws, pairs in all_pairs(kernel.matrix):
             if isinstance(kernel, Symmetric):  # computed, so the laws of a pair are rounded apart
                 yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
@@ -263,7 +263,7 @@ def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
     The excess of a pair is proportional to the chance to support one of them and not the other.
     """
     steps = np.array([0, 1]), np.array([1, 0])
-    yield from apart(channel._pair(), [steps], 1)
+    yield from apart(channel.worst_pair(), [steps], 1)
 
 
 @neighbour_laws.register
@@ -276,7 +276,7 @@ def _columns_neighbour_laws(channel: ColumnsChannel) -> Iterator[Pairs]:
 @neighbour_laws.register
 def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
     """Through the matrix; where its entries are computed, the laws of a pair are rounded apart."""
-    matrix, steps = np.array(channel.nearest_matrix()), channel.space._steps()
+    matrix, steps = np.array(channel.nearest_matrix()), channel.space.neighbour_pairs()
     if _computed(channel):
         yield from apart(matrix, steps, channel.columns.space.n)
         return
@@ -287,8 +287,8 @@ def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
 @neighbour_laws.register
 def _query_neighbour_laws(channel: QueryChannel) -> Iterator[Pairs]:
     """The kernel, and the pairs of answers that neighbours have, each pair once."""
-    pairs = channel._query.neighbours()
-    yield channel._kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
+    pairs = channel.query.neighbours()
+    yield channel.kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
 
 
 @neighbour_laws.register
@@ -297,11 +297,11 @@ def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
 
     Cost O(classes). The laws of a pair are rounded apart.
     """
-    stack = channel._stack
-    moves = stack.row[stack.source] * len(channel._classes) + stack.row[stack.target]
+    stack = channel.stack
+    moves = stack.row[stack.source] * len(channel.classes) + stack.row[stack.target]
     order = np.argsort(moves, kind="stable")
     count = np.exp(stack.log_outputs[stack.source]) * stack.share
-    entry = channel._entry
+    entry = channel.entry
     sides = np.stack([count * entry[stack.source], count * entry[stack.target]])
     for part in np.split(order, np.flatnonzero(np.diff(moves[order])) + 1):
         laws = np.ascontiguousarray(sides[:, part])
@@ -314,33 +314,33 @@ def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
 
     Cost O(N n) for each row. The laws of a pair are rounded apart.
     """
-    law, space = channel._law._vector(), channel.space
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
-    for i, (m, inner) in enumerate(zip(space.sizes, space._strides.tolist(), strict=True)):
+    law, space = channel.base.probabilities(), channel.space
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.kernels]
+    for i, (m, inner) in enumerate(zip(space.sizes, space.strides.tolist(), strict=True)):
         mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
-        laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
-        if channel._rare:
+        laws = (channel.kernels[i].matrix[:, None, :] * values).reshape(-1, m)
+        if channel.is_rare:
             laws = _rare_laws(channel, i)
         else:
             laws /= laws.sum(axis=1, keepdims=True)
-        occurs = log_marginal(channel._law, i)[0] > -math.inf
-        yield from apart(laws, space._steps_of(i), _factors(channel), occurs)
+        occurs = log_marginal(channel.base, i)[0] > -math.inf
+        yield from apart(laws, space.neighbour_pairs_of(i), _factors(channel), occurs)
 
 
 def _factors(channel: TiltedChannel) -> int:
     """Return the factors that the error of the laws is counted in; a logarithm t is |t| of them."""
     n = channel.space.n
-    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel._rare else n
+    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel.is_rare else n
 
 
 def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
     """Laws of y_i given x by logarithms, where weights underflow."""
-    logs = channel._law._logs()
+    logs = channel.base.logs_if_rare()
     with np.errstate(divide="ignore"):
-        start = np.log(channel._law._vector()) if logs is None else logs
-    own, m, inner = channel._kernels[i], channel.space.sizes[i], int(channel.space._strides[i])
-    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel._kernels)]
+        start = np.log(channel.base.probabilities()) if logs is None else logs
+    own, m, inner = channel.kernels[i], channel.space.sizes[i], int(channel.space.strides[i])
+    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel.kernels)]
     others = tropical(start, kept, np.logaddexp).reshape(-1, 1, m, inner).swapaxes(2, 3)
     terms = (own.log_near[:, None, :] + others).reshape(-1, m)
     return np.asarray(np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None]))
@@ -349,8 +349,8 @@ def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
 @neighbour_laws.register
 def _tilted_product_neighbour_laws(channel: TiltedProduct) -> Iterator[Pairs]:
     """Those of the rows, rounded apart."""
-    for kernel in channel._rows._kernels.distinct:
-        occurs = kernel._occurs if isinstance(kernel, TiltedRow) else None
+    for kernel in channel.as_product.kernels.distinct:
+        occurs = kernel.occurs if isinstance(kernel, TiltedRow) else None
         for laws, pairs in all_pairs(kernel.matrix):
             yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1, occurs)
 
@@ -363,7 +363,7 @@ def laws_apart(channel: AbstractChannel) -> float:
 
 @laws_apart.register
 def _product_apart(channel: ProductChannel) -> float:
-    kinds = channel._kernels.distinct
+    kinds = channel.kernels.distinct
     sizes = [kernel.m for kernel in kinds if isinstance(kernel, Symmetric)]
     return apart_by(max(sizes), 1) if sizes else 0.0
 
@@ -371,7 +371,7 @@ def _product_apart(channel: ProductChannel) -> float:
 @laws_apart.register
 def _record_apart(channel: RecordChannel) -> float:
     computed = _computed(channel)
-    return apart_by(channel._output_count, channel.columns.space.n) if computed else 0.0
+    return apart_by(channel.output_count, channel.columns.space.n) if computed else 0.0
 
 
 def _computed(channel: RecordChannel) -> bool:
@@ -401,7 +401,7 @@ def _columns_laws_apart(channel: ColumnsChannel) -> float:
 
 @laws_apart.register
 def _type_laws_apart(channel: TypeChannel) -> float:
-    return apart_by(len(channel._entry), channel.space.n)
+    return apart_by(len(channel.entry), channel.space.n)
 
 
 @singledispatch
@@ -430,7 +430,7 @@ def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
 @laws_lost.register
 def _type_laws_lost(channel: TypeChannel) -> float:
     """Entries that are given are multiplied by sizes of classes and by shares of them."""
-    given = channel._entry[channel._entry > 0.0]
+    given = channel.entry[channel.entry > 0.0]
     return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
 
 

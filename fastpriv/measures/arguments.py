@@ -83,12 +83,12 @@ def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
     space: Space = mechanism.output_space
     if check.array(y, "y").ndim == 0:
         number = check.integer(y, "y", 0)
-        count = mechanism._output_count
+        count = mechanism.output_count
         if number >= count:
             raise InvalidInput(
                 f"y must be below the number of outputs {short(count)}, got {short(number)}"
             )
-        return mechanism._output_at(number)
+        return mechanism.output_row(number)
     rows = check.rows(y, space.sizes)
     if rows.ndim != 1:
         raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")

@@ -65,8 +65,8 @@ def value_range(
 
 def possible_databases(prior: Distribution) -> NDArray[np.bool_]:
     """Return which databases can occur, also those that are too rare for a double."""
-    logs = prior._logs()
-    return np.asarray(prior._vector() > 0.0 if logs is None else logs > -math.inf)
+    logs = prior.logs_if_rare()
+    return np.asarray(prior.probabilities() > 0.0 if logs is None else logs > -math.inf)
 
 
 def every_database(prior: Distribution | None) -> bool:
@@ -96,7 +96,7 @@ def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> 
     """One row after the other."""
     for i, m in enumerate(channel.space.sizes):
         # Rows before i are outputs by now. Row i comes first, the rest behind it.
-        seen = channel._kernels[i].matrix > 0.0
+        seen = channel.kernels[i].matrix > 0.0
         before = math.prod(channel.output_space.sizes[:i])
         low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
         least, most = _support_range(seen, low, high)
@@ -116,13 +116,13 @@ def _hamming_or_tilted_attribute_range(
 @attribute_range.register
 def _query_attribute_range(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """Per answer, then per output."""
-    answers = channel._kernel.shape[0]
+    answers = channel.kernel.shape[0]
     least = np.full(answers, _NO_LOW, dtype=np.int64)
     most = np.full(answers, _NO_HIGH, dtype=np.int64)
-    values = channel._query.listed()
+    values = channel.query.listed()
     np.minimum.at(least, values, low)
     np.maximum.at(most, values, high)
-    return _support_range(channel._kernel.matrix > 0.0, least, most)
+    return _support_range(channel.kernel.matrix > 0.0, least, most)
 
 
 def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
@@ -194,7 +194,7 @@ def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distributi
             "the list of databases, needed where a prior rules some of them out,",
             "use independent rows or a prior that allows every database",
         )
-        values = np.arange(space.size) // int(space._strides[i]) % space.sizes[i]
+        values = np.arange(space.size) // int(space.strides[i]) % space.sizes[i]
         return bool(settled(channel, *value_range(space, codes[values], prior)).size)
     if len(np.unique(codes[seen.any(axis=1)])) == 1:
         return False
@@ -220,7 +220,7 @@ def _product_row_causes(
     """The row by itself, if the other rows cannot rule out any of its values."""
     if not (isinstance(prior, Product) or every_database(prior)):
         return None
-    return np.asarray((channel._kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
+    return np.asarray((channel.kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
 
 
 @row_causes.register(HammingChannel)
@@ -239,8 +239,8 @@ def _query_row_causes(
     """From the answers that each value of the row can have."""
     if not every_database(prior):
         return None
-    kernel = channel._kernel.matrix > 0.0
-    ways = slice_ways(channel._query, i)
+    kernel = channel.kernel.matrix > 0.0
+    ways = slice_ways(channel.query, i)
     return np.array([kernel[answers].any(axis=0) for answers, _ in ways])
 
 

@@ -136,7 +136,7 @@ def capacity_prior(
         return optimal_prior(as_channel(channel), gap)
     given = check.array(channel, "channel")
     laws = capacities(_checked(given), gap)[2]
-    return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
+    return Dense.of(laws[0], Space([len(given)])) if given.ndim == 2 else laws
 
 
 def _checked(given: NDArray[Any]) -> Floats:
@@ -175,7 +175,7 @@ def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
 @capacity.register
 def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_capacity(channel._seen(), gap)[0]
+    return matrix_capacity(channel.occurring_answers(), gap)[0]
 
 
 @capacity.register
@@ -185,7 +185,7 @@ def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
     Laws that sum to s and t and their reference laws have (s - s')(t - t') more together, which
     matters where rows differ by no more than their sums do.
     """
-    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    kinds, rows = channel.kernels.distinct, channel.kernels.assignment
     counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows, minlength=len(kinds)).tolist()
     parts = [row_capacity(kernel, gap / len(rows))[0] for kernel in kinds]
     total = repeated(list(zip(counts, parts, strict=True)))
@@ -206,10 +206,10 @@ def _unlike_sums(kernel: RowKernel) -> float:
 @capacity.register
 def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
     """Take a law of types: rows may be permuted, and information is concave. Cost O(classes)."""
-    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+    weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
     # Terms have relative errors of the sizes of classes, also where they nearly cancel.
-    terms = int(np.bincount(channel._stack.row).max())
+    terms = int(np.bincount(channel.stack.row).max())
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
@@ -221,28 +221,28 @@ def arrangement_gains(channel: TypeChannel) -> Floats:
 
     For a database of each type, the divergence of the output from a uniform one of its type.
     """
-    types = channel._type_matrix()
-    stack = channel._stack
-    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
+    types = channel.type_matrix()
+    stack = channel.stack
+    even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
     expected = types[stack.row, stack.kind] * even
     return _added(channel, expected)
 
 
 def type_divergences(channel: TypeChannel, weights: Floats) -> Floats:
     """Return D(W_x || q) for a database x of each type, q being the law of Y for those types."""
-    stack = channel._stack
-    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
-    return _added(channel, channel._output_types(weights / weights.sum())[stack.kind] * even)
+    stack = channel.stack
+    even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
+    return _added(channel, channel.output_types(weights / weights.sum())[stack.kind] * even)
 
 
 def _added(channel: TypeChannel, expected: Floats) -> Floats:
     """Add up terms of a divergence of the masses of classes, by the type of x."""
-    out, stack = np.empty(1), channel._stack
+    out, stack = np.empty(1), channel.stack
     order = np.argsort(stack.row, kind="stable")
     ends = np.cumsum(np.bincount(stack.row))[:-1]
     totals = []
     for part in np.split(order, ends):
-        mass, law = channel._mass[part][None], expected[part]
+        mass, law = channel.mass[part][None], expected[part]
         kernels.row_divergences(mass, law, np.zeros(len(part)), 0, 1, out)
         totals.append(float(out[0]))
     return np.array(totals)
@@ -251,9 +251,9 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 @capacity.register
 def _support_capacity(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
-    if channel._is_small() and not channel.symmetric:
+    if channel.is_small() and not channel.symmetric:
         found = matrix_capacity(channel.nearest_matrix(), gap)[0]
-        return perturbed(found, channel.matrix_error, channel._level)
+        return perturbed(found, channel.matrix_error, channel.level)
     return supports.capacity(channel)
 
 
@@ -267,13 +267,13 @@ def _columns_capacity(channel: ColumnsChannel, gap: float) -> Bracket:
 @capacity.register
 def _tilted_capacity(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
-    return channel._widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
+    return channel.widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
 @capacity.register
 def _tilted_product_capacity(channel: TiltedProduct, gap: float) -> Bracket:
     """Take the rows."""
-    return capacity(channel._rows, gap)
+    return capacity(channel.as_product, gap)
 
 
 @singledispatch
@@ -283,48 +283,48 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
     The general algorithm takes the matrix.
     """
     law = matrix_capacity(np.array(channel.nearest_matrix()), gap)[1]
-    return Dense._trusted(law, channel.space)
+    return Dense.of(law, channel.space)
 
 
 @optimal_prior.register
 def _query_optimal_prior(channel: QueryChannel, gap: float) -> Distribution:
     """Return a prior under which the answers follow their best law."""
-    law = np.zeros(channel._kernel.shape[0])
-    law[channel._query.seen()] = matrix_capacity(channel._seen(), gap)[1]
-    return channel._query.prior(law)
+    law = np.zeros(channel.kernel.shape[0])
+    law[channel.query.seen()] = matrix_capacity(channel.occurring_answers(), gap)[1]
+    return channel.query.prior(law)
 
 
 @optimal_prior.register
 def _product_optimal_prior(channel: ProductChannel, gap: float) -> Product:
     """Return independent rows, each with the law that is best for its channel."""
-    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
-    return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
+    kinds, rows = channel.kernels.distinct, channel.kernels.assignment
+    return Product.of([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
 
 
 @optimal_prior.register
 def _type_optimal_prior(channel: TypeChannel, gap: float) -> Distribution:
     """Return exchangeable rows with the best law of types."""
     if channel.space.size == 1:
-        return Dense._trusted(np.ones(1), channel.space)
-    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+        return Dense.of(np.ones(1), channel.space)
+    weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     table = np.zeros((channel.space.n + 1,) * (channel.space.sizes[0] - 1))
-    for kind, weight in zip(channel._types.counts, weights, strict=True):
+    for kind, weight in zip(channel.types.counts, weights, strict=True):
         table[kind[0][1:]] = weight
-    return Exchangeable._trusted(table / table.sum())
+    return Exchangeable.of(table / table.sum())
 
 
 @optimal_prior.register
 def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
     """Return the uniform prior, or what a search finds where the matrix is small."""
-    if channel._is_small() and not channel.symmetric:
-        return Dense._trusted(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
+    if channel.is_small() and not channel.symmetric:
+        return Dense.of(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
     return Uniform(1, channel.k)
 
 
 @optimal_prior.register
 def _tilted_product_optimal_prior(channel: TiltedProduct, gap: float) -> Distribution:
     """Take the rows."""
-    return optimal_prior(channel._rows, gap)
+    return optimal_prior(channel.as_product, gap)
 
 
 @singledispatch
@@ -354,38 +354,38 @@ def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Flo
 @singledispatch
 def searched_entries(channel: AbstractChannel) -> int:
     """Return how many numbers an optimisation over all databases goes through."""
-    return channel.space.size * channel._output_count
+    return channel.space.size * channel.output_count
 
 
 @searched_entries.register
 def _query_searched_entries(channel: QueryChannel) -> int:
     """Count the entries of the laws of the answers."""
-    return int(channel._kernel.matrix.size)
+    return int(channel.kernel.matrix.size)
 
 
 @searched_entries.register
 def _type_searched_entries(channel: TypeChannel) -> int:
     """Count the classes."""
-    return len(channel._entry)
+    return len(channel.entry)
 
 
 @searched_entries.register
 def _product_searched_entries(channel: ProductChannel) -> int:
     """Count the entries of the distinct rows that have no closed forms."""
-    kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
+    kinds = (k for k in channel.kernels.distinct if not isinstance(k, Symmetric))
     return sum(math.prod(kernel.shape) for kernel in kinds)
 
 
 @searched_entries.register
 def _tilted_product_searched_entries(channel: TiltedProduct) -> int:
     """Count those of the rows."""
-    return searched_entries(channel._rows)
+    return searched_entries(channel.as_product)
 
 
 @searched_entries.register
 def _support_searched_entries(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
-    listed = channel._is_small() and not channel.symmetric
+    listed = channel.is_small() and not channel.symmetric
     return channel.nearest_matrix().size if listed else channel.k
 
 

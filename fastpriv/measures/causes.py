@@ -26,9 +26,9 @@ def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
 @leading.register
 def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
     """Independent rows: those of every row by itself."""
-    laws, which, _, place = prior._pairs(kernels)
+    laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
-    ends = np.array([_row_leading(kernels.distinct[j], prior._laws[k]) for k, j in pairs])
+    ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
     y, x = ends[place].T
     return y.copy(), x.copy()
 
@@ -65,7 +65,7 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
         x[rows] = kernel.causes(y[rows])
     if prior.log_prob(x) > -math.inf:
         return x
-    possible, logs = prior._vector() > 0, np.zeros(1)
+    possible, logs = prior.probabilities() > 0, np.zeros(1)
     for kernel, value in zip(kernels, y.tolist(), strict=True):
         logs = np.add.outer(logs, kernel.log_near[:, value]).reshape(-1)
     return prior.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
@@ -77,9 +77,9 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 
     The rows have the same size. Through the vector.
     """
-    p, best, space = prior._vector(), (-math.inf, 0, 0), prior.space
+    p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
-        m, inner = space.sizes[i], int(space._strides[i])
+        m, inner = space.sizes[i], int(space.strides[i])
         lanes = p.reshape(-1, m, inner)
         top, seen = lanes[:, s], lanes[:, s] > 0
         logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, lanes[:, t], 1.0))
@@ -93,12 +93,12 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 @steepest.register
 def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Independent rows: the steepest law; the other rows hold their likeliest values."""
-    used, first = np.unique(prior._assignment[rows], return_index=True)
-    tops, bottoms = np.array([(prior._laws[k][s], prior._laws[k][t]) for k in used]).T
+    used, first = np.unique(prior.assignment[rows], return_index=True)
+    tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
     seen = tops > 0
     logs = log_ratio(np.where(seen, tops, 1.0), np.where(seen, bottoms, 1.0))
     i = int(rows[first[np.where(seen, logs, -math.inf).argmax()]])
-    x = np.array([int(law.argmax()) for law in prior._laws])[prior._assignment]
+    x = np.array([int(law.argmax()) for law in prior.distinct])[prior.assignment]
     x[i] = s
     return x, i
 
@@ -106,7 +106,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
-    lines, n, axes = prior._line_table, prior.space.n, prior._weights.ndim
+    lines, n, axes = prior.line_table, prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
     best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
@@ -120,7 +120,7 @@ def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> t
 @steepest.register
 def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Chain: by the values on both sides of a row that make it steepest."""
-    first, T, n = prior._initial, prior._transition, prior.space.n
+    first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
         return steepest.dispatch(Distribution)(prior, rows, s, t)
     # What a row's value gains from being first, from the row before it and from the next one.

@@ -35,7 +35,7 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     the probability of an output is bounded by a recursion in which every step takes the
     least, or the likeliest, output for each state.
     """
-    n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain._initial) + 16) * ULP
+    n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
     farthest = math.fsum(
         len(rows) * float(kernel.log_near[:, kernel.tops > 0.0].min())
@@ -58,11 +58,11 @@ def _extreme_mass(chain: Markov, kernels: RowKernels, sign: float) -> float:
 
     columns = [kernel.near[:, kernel.tops > 0.0].T for kernel in kernels.distinct]
     outputs = np.array([len(near) for near in columns])
-    table = np.zeros((len(columns), int(outputs.max()), len(chain._initial)))
+    table = np.zeros((len(columns), int(outputs.max()), len(chain.initial)))
     for part, near in zip(table, columns, strict=True):
         part[: len(near)] = near
     return chain_extreme_mass(
-        chain._initial, chain._transition, table, outputs, kernels.assignment, sign
+        chain.initial, chain.transition, table, outputs, kernels.assignment, sign
     )
 
 
@@ -78,10 +78,10 @@ def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
     from fastpriv.kernels import chain_log_best
 
     widest = max(kernel.shape[1] for kernel in kernels.distinct)
-    table = np.zeros((len(kernels.distinct), widest, len(chain._initial)))
+    table = np.zeros((len(kernels.distinct), widest, len(chain.initial)))
     for part, kernel in zip(table, kernels.distinct, strict=True):
         part[: kernel.shape[1]] = np.minimum(-kernel.log_near.T, 1e200)
-    best = chain_log_best(chain._initial, chain._transition, table, kernels.assignment, y)
+    best = chain_log_best(chain.initial, chain.transition, table, kernels.assignment, y)
     return -best if best < 1e200 else 0.0
 
 
@@ -92,7 +92,7 @@ def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
     T[a, b] W[b, y_i] v(b), where v, what the later outputs say, is a combination of the columns
     of T. Entropy is concave, so the row's is least where v is one of the columns.
     """
-    T, n = chain._transition, chain.space.n
+    T, n = chain.transition, chain.space.n
     after = T if n > 1 else np.ones((len(T), 1))
     left = list[float]()
     for kernel, rows in kernels.groups():
@@ -100,7 +100,7 @@ def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
         if middle:
             left.append(int(middle) * _least_entropy(T, kernel, T))
         if 0 in rows:
-            left.append(_least_entropy(chain._initial[None, :], kernel, after))
+            left.append(_least_entropy(chain.initial[None, :], kernel, after))
         if n > 1 and n - 1 in rows:
             left.append(_least_entropy(T, kernel, np.ones((len(T), 1))))
     whole = chain.entropy()

@@ -75,7 +75,7 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
 
 def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
     """Return the matrix of both outputs, rounded inwards: its level is at most the sum of both."""
-    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space._axes
+    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space.axes
     level = sum_down([matrix_level(one, axes), matrix_level(two, axes)])
     return Channel(inwards(joint_laws(one, two), axes, level), first.space)
 
@@ -85,12 +85,12 @@ def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractC
     """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
     if not isinstance(second, ProductChannel):
         return _joint(first, second)
-    mine, theirs = first._kernels, second._kernels
+    mine, theirs = first.kernels, second.kernels
     codes = mine.assignment * len(theirs.distinct) + theirs.assignment
     kinds, which = np.unique(codes, return_inverse=True)
     pairs = [divmod(code, len(theirs.distinct)) for code in kinds.tolist()]
     laws = [_joint_row(mine.distinct[a], theirs.distinct[b]) for a, b in pairs]
-    return ProductChannel._trusted(RowKernels(laws, which))
+    return ProductChannel.of(RowKernels(laws, which))
 
 
 def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
@@ -106,9 +106,9 @@ def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChann
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):
         return _joint(first, second)
-    query, one, two = first._query, first._kernel.matrix, second._kernel.matrix
-    if not query.same(second._query):
-        codes = query.listed() * len(two) + second._query.listed()
+    query, one, two = first.query, first.kernel.matrix, second.kernel.matrix
+    if not query.same(second.query):
+        codes = query.listed() * len(two) + second.query.listed()
         pairs, values = np.unique(codes, return_inverse=True)
         query = Listed(values.astype(np.int64), first.space, len(pairs))
         one, two = one[pairs // len(two)], two[pairs % len(two)]
@@ -117,7 +117,7 @@ def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChann
     laws = joint_laws(one, two)
     if len(pairs) and _pairs_level(laws, pairs) > level:  # rounded inwards
         laws = raised_beside(laws, [(pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])], level)
-    return QueryChannel._structured(query, laws, "answers")
+    return QueryChannel.is_structured(query, laws, "answers")
 
 
 def _pairs_level(laws: Floats, pairs: Ints) -> float:

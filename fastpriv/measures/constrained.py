@@ -283,7 +283,7 @@ def _problem(channel: AbstractChannel) -> Constrained:
     """Return the rows of different roles, each with its slices of distinct output laws."""
     size = channel.space.size
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
-        return Constrained(_looked_at(channel._kernels))
+        return Constrained(_looked_at(channel.kernels))
     if size <= _LISTED:
         return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
     query, table = _query(channel)

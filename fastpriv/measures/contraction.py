@@ -113,7 +113,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_contraction(channel._seen())
+    return matrix_contraction(channel.occurring_answers())
 
 
 @contraction.register
@@ -125,7 +125,7 @@ def _support_contraction(channel: SupportChannel) -> Bracket:
 @contraction.register
 def _product_contraction(channel: ProductChannel) -> Bracket:
     """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
-    return rows_contraction(channel._kernels)
+    return rows_contraction(channel.kernels)
 
 
 @contraction.register
@@ -140,9 +140,9 @@ def _type_contraction(channel: TypeChannel) -> Bracket:
     if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
         return matrix_contraction(channel.nearest_matrix())
     if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
-        eta = pair_contraction(channel._by_overlap())
+        eta = pair_contraction(channel.by_overlap())
     else:
-        alike = matrix_contraction(channel._type_matrix())
+        alike = matrix_contraction(channel.type_matrix())
         eta = Bracket(alike.lower, max(alike.lower, math.tanh(0.5 * extreme_level(channel)) ** 2))
     off = type_error(n)
     return Bracket(eta.lower * (1.0 - off), min(eta.upper * (1.0 + off), 1.0))
@@ -157,7 +157,7 @@ def _tilted_contraction(channel: TiltedChannel) -> Bracket:
     r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
     """
     if channel.space.size**2 <= _SMALL:
-        return channel._widened(matrix_contraction(channel.nearest_matrix()))
+        return channel.widened(matrix_contraction(channel.nearest_matrix()))
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
@@ -170,14 +170,14 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
 
     Outputs of one type are taken together: the ratio of two of these laws is the same for them.
     """
-    types, least = channel._by_type, min(channel.space.sizes)
+    types, least = channel.by_type, min(channel.space.sizes)
     if types is not None:
         logs = types.log_law + channel.epsilon * types.types  # n - d(x, y) is the count of a value
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
         return laws / laws.sum(axis=1, keepdims=True), types.error
     if isinstance(channel, PosteriorChain):
-        return _first_output(channel), 4.0 * row_slack(channel._kernels)
-    law, sizes = channel._law._dense("contraction")._vector(), channel.space.sizes
+        return _first_output(channel), 4.0 * row_slack(channel.kernels)
+    law, sizes = channel.base.as_dense("contraction").probabilities(), channel.space.sizes
     rows = []
     for value in (0, least - 1):
         near = np.ones(1)
@@ -185,7 +185,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
             step = np.where(np.arange(m) == value, 1.0, math.exp(-channel.epsilon))
             near = np.multiply.outer(near, step).reshape(-1)
         rows.append(law * near / (law @ near))
-    return np.array(rows), 4.0 * row_slack(channel._kernels)
+    return np.array(rows), 4.0 * row_slack(channel.kernels)
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
@@ -194,17 +194,17 @@ def _first_output(channel: PosteriorChain) -> Floats:
     The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
     sum_s initial[s] R^-1[s, b] T[s, x_2].
     """
-    chain, kernel = channel.prior, channel._kernels[0]
+    chain, kernel = channel.prior, channel.kernels[0]
     assert isinstance(kernel, Symmetric)
-    front = chain._initial[:, None] * inverse_matrix(kernel)
-    laws = np.maximum((front.T @ chain._transition).T * kernel.matrix, 0.0)
+    front = chain.initial[:, None] * inverse_matrix(kernel)
+    laws = np.maximum((front.T @ chain.transition).T * kernel.matrix, 0.0)
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
 @contraction.register
 def _tilted_product_contraction(channel: TiltedProduct) -> Bracket:
     """Take the rows, and allow for their errors."""
-    return channel._widened(contraction(channel._rows))
+    return channel.widened(contraction(channel.as_product))
 
 
 @singledispatch

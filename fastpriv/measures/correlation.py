@@ -141,11 +141,11 @@ def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
     """
     by_row = isinstance(channel, ProductChannel) and isinstance(prior, Product)
     listed = not by_row and prior.space.size <= check.MAX_VECTOR  # larger ones by their structure
-    return listed and prior._logs() is not None
+    return listed and prior.logs_if_rare() is not None
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
@@ -158,7 +158,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     The general algorithm takes the matrix, and allows for its errors. Cost O(N K s), s the
     smaller side.
     """
-    rho = matrix_correlation(channel.nearest_matrix(), prior._vector())
+    rho = matrix_correlation(channel.nearest_matrix(), prior.probabilities())
     if channel.matrix_error == 0.0:
         return rho
     # The root of the mean of (W/q - 1)^2 is another bound, which the leakage capacity bounds.
@@ -182,17 +182,17 @@ def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
     If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
     most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
     """
-    rho = row_correlation(channel._kernel, channel._query.law(prior))
-    off = 4.0 * channel._query.law_error
+    rho = row_correlation(channel.kernel, channel.query.law(prior))
+    off = 4.0 * channel.query.law_error
     return Bracket(rho.lower * (1.0 - off), min(rho.upper * (1.0 + off), 1.0))
 
 
 @correlation.register
 def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Row by row, in the structure of the prior."""
-    rho = rows_correlation(prior, channel._kernels)
+    rho = rows_correlation(prior, channel.kernels)
     # Of E_d at 5e-324 the differences are lost; nothing is known but that they are small.
-    lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel._kernels.distinct)
+    lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel.kernels.distinct)
     return Bracket(0.0, max(rho.upper, _LOST)) if lost else rho
 
 
@@ -202,24 +202,24 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
 
     Through differences of rows while these fit.
     """
-    formed = channel._excess()
+    formed = channel.excess()
     if formed is not None:
-        return relative_correlation(formed, channel._law._vector(), prior._vector())
-    if channel._own(prior):
+        return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
+    if channel.owns(prior):
         return _own_correlation(channel)
-    types, same = channel._by_type, as_exchangeable(prior)
+    types, same = channel.by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    return _moved(matrix_correlation(channel.nearest_matrix(), prior._vector()), channel, 1.0)
+    return _moved(matrix_correlation(channel.nearest_matrix(), prior.probabilities()), channel, 1.0)
 
 
 @correlation.register
 def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit."""
-    formed = None if isinstance(prior, Product) else channel._excess()
+    formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
-        return relative_correlation(formed, channel._law._vector(), prior._vector())
-    return correlation(channel._rows, prior)
+        return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
+    return correlation(channel.as_product, prior)
 
 
 @correlation.register
@@ -227,13 +227,13 @@ def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
     """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
     types = as_exchangeable(prior)
     if types is None or channel.space.m != 2:
-        return matrix_correlation(channel.nearest_matrix(), prior._vector())
-    weights, output = type_weights(channel._types, types), channel._types.log_sizes
-    alike = matrix_correlation(channel._type_matrix(), weights)
+        return matrix_correlation(channel.nearest_matrix(), prior.probabilities())
+    weights, output = type_weights(channel.types, types), channel.types.log_sizes
+    alike = matrix_correlation(channel.type_matrix(), weights)
     with np.errstate(divide="ignore"):
-        law = np.log(channel._output_types(weights)) - output
-    own = log_type_weights(channel._types, types) - output
-    parts = block_norms(channel._by_overlap(), own[::-1], law[::-1])
+        law = np.log(channel.output_types(weights)) - output
+    own = log_type_weights(channel.types, types) - output
+    parts = block_norms(channel.by_overlap(), own[::-1], law[::-1])
     # Relative errors of the entries are absolute errors of the norm.
     off = type_error(channel.space.n)
     return Bracket(
@@ -244,19 +244,19 @@ def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
 @correlation.register
 def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracket:
     """Closed form under a uniform prior; otherwise at most the root of the contraction."""
-    p = prior._vector()
+    p = prior.probabilities()
     if channel.symmetric and p.min() == p.max():
         return supports.correlation(channel)
     most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
-    if not channel._is_small():
+    if not channel.is_small():
         return Bracket(0.0, most)
     return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, most)
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
     """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
-    rho = rows_correlation(channel._law, channel._kernels)
-    misfit = math.expm1(channel._misfit) + 2.0**-52
+    rho = rows_correlation(channel.base, channel.kernels)
+    misfit = math.expm1(channel.misfit) + 2.0**-52
     return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
 
 
@@ -267,15 +267,15 @@ def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     The general algorithm takes the vector of the prior. Cost O(N n) for each of some hundred
     products, or through the matrix while it is small.
     """
-    return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+    return vector_correlation(prior.as_dense("maximal correlation").probabilities(), kernels)
 
 
 @rows_correlation.register
 def _product_rows_correlation(prior: Product, kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' correlations (Witsenhausen 1975)."""
-    laws, which, _, _ = prior._pairs(kernels)
+    laws, which, _, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
-    return largest([row_correlation(kernels.distinct[j], prior._laws[k]) for k, j in pairs])
+    return largest([row_correlation(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
 
 
 @rows_correlation.register
@@ -286,11 +286,11 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
     """
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or 1 in kernel.shape:
-        return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+        return vector_correlation(prior.as_dense("maximal correlation").probabilities(), kernels)
     rho = type_correlation(prior, kernel) if fits(n, kernel) else _between(prior, kernels)
     listed = (kernel.shape[0] * kernel.shape[1]) ** n <= _FORMED
     if listed and rho.width > 1e-3 * _NARROW * rho.upper:
-        return vector_correlation(prior._vector(), kernels)
+        return vector_correlation(prior.probabilities(), kernels)
     return rho
 
 
@@ -299,7 +299,7 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
 def _hidden_markov_or_markov_rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     """Through the vector while it fits, otherwise a bracket."""
     if prior.space.size <= _LONGEST:
-        return vector_correlation(prior._vector(), kernels)
+        return vector_correlation(prior.probabilities(), kernels)
     return _between(prior, kernels)
 
 
@@ -337,7 +337,7 @@ def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
 def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take differences of rows that keep their digits while epsilon is small."""
     if kernel._epsilon <= SMALL:
-        return relative_correlation(kernel.excess, kernel._law, law)
+        return relative_correlation(kernel.excess, kernel.base, law)
     rho = matrix_correlation(kernel.matrix, law)
     error = 4.0 * kernel.error
     return Bracket(max(rho.lower - error, 0.0), min(rho.upper + error, 1.0))

@@ -169,11 +169,11 @@ def _alone(channel: AbstractChannel) -> bool:
 
 def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
     """Whether every row has an output with a single cause. Cost O(distinct rows)."""
-    laws, which, _, _ = prior._pairs(channel._kernels)
+    laws, which, _, _ = prior.paired(channel.kernels)
     choices = False
     for law, kernel in zip(laws, which, strict=True):
-        occurs = prior._laws[law] > 0.0
-        causes = (channel._kernels.distinct[kernel].matrix[occurs] > 0.0).sum(axis=0)
+        occurs = prior.distinct[law] > 0.0
+        causes = (channel.kernels.distinct[kernel].matrix[occurs] > 0.0).sum(axis=0)
         choices = choices or int(occurs.sum()) > 1
         if not (causes == 1).any():
             return False
@@ -190,9 +190,9 @@ def least_support(channel: AbstractChannel) -> int:
 @least_support.register
 def _product_least_support(channel: ProductChannel) -> int:
     """Product over rows of the least number of values behind an output. O(distinct rows)."""
-    counts = [(k.matrix > 0.0).sum(axis=0) for k in channel._kernels.distinct]
+    counts = [(k.matrix > 0.0).sum(axis=0) for k in channel.kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
-    used = np.bincount(channel._kernels.assignment, minlength=len(least)).tolist()
+    used = np.bincount(channel.kernels.assignment, minlength=len(least)).tolist()
     return math.prod(size**times for size, times in zip(least, used, strict=True))
 
 
@@ -206,7 +206,7 @@ def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
 @least_support.register
 def _query_least_support(channel: QueryChannel) -> int:
     """Add up the sizes of the answers' classes, counted up to 2^31."""
-    sizes, matrix = channel._query.class_sizes(), channel._kernel.matrix
+    sizes, matrix = channel.query.class_sizes(), channel.kernel.matrix
     counts = np.zeros(matrix.shape[1], dtype=np.int64)
     for size, row in zip(sizes, matrix, strict=True):
         counts += size * (row > 0.0)
@@ -270,7 +270,7 @@ def disclosure_threshold(
         return _attribute_threshold(law, attribute, row)
     if row is not None:
         raise InvalidInput("row= says which row an attribute is a function of; give the attribute")
-    log_least = law._log_least()
+    log_least = law.log_smallest()
     if log_least >= 0.0:
         return math.inf
     return _normal(lowered(-math.log1p(-math.exp(log_least)), 8.0))
@@ -280,7 +280,7 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     """Return -ln max_u P(U is certainly u), rounded down."""
     if row is None:
         low, high = value_range(prior.space, _listed(attribute), None)
-        weights, error = prior._vector(), 0.0
+        weights, error = prior.probabilities(), 0.0
         occurs = possible_databases(prior)
     else:
         i = row_number(prior, row)
@@ -344,7 +344,7 @@ def remaining_uncertainty_bound(
         level = math.inf
     else:
         level = check.real(channel, "the leakage capacity", least=0.0)
-    log_least = as_prior(prior)._log_least()
+    log_least = as_prior(prior).log_smallest()
     if log_least >= 0.0:
         return math.inf
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
@@ -394,7 +394,7 @@ def lower_entropy_attribute(
         )
     kernel = _as_kernel(attribute)
     u = int(told[0])
-    values = law._vector() @ kernel
+    values = law.probabilities() @ kernel
     # 1 - lambda is half of the largest value allowed. Complements are computed as sums.
     others = [float(np.delete(values, v).sum()) for v in (values.argmax(), u)]
     kept = 0.5 * others[0] / others[1]

@@ -84,7 +84,7 @@ def distortion(
     mechanism, law = as_pair(channel, prior)
     if metric is None:
         return expected_distance(mechanism, law)
-    cost = check.metric(metric, mechanism.space.size, mechanism._output_count)
+    cost = check.metric(metric, mechanism.space.size, mechanism.output_count)
     return expected_cost(mechanism, law, cost)
 
 
@@ -108,7 +108,7 @@ def _stack_distortion(
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
     """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
-    return float(prior._vector() @ (channel.nearest_matrix() * metric).sum(axis=1))
+    return float(prior.probabilities() @ (channel.nearest_matrix() * metric).sum(axis=1))
 
 
 @singledispatch
@@ -123,7 +123,7 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 @expected_distance.register
 def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_distance(channel, channel._matrix, prior)
+    return matrix_distance(channel, channel.array, prior)
 
 
 def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
@@ -131,10 +131,10 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
     space = channel.space
     if channel.output_space != space:
         raise InvalidInput(
-            f"outputs are not databases ({channel._output_count} outputs for "
+            f"outputs are not databases ({channel.output_count} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
-    return kernels.hamming_cost(matrix, prior._vector(), channel._databases)
+    return kernels.hamming_cost(matrix, prior.probabilities(), channel.databases)
 
 
 @expected_distance.register
@@ -149,17 +149,17 @@ def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> 
     if channel.output_space != channel.space:
         raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
     total = []
-    for kernel, rows in channel._kernels.groups():
+    for kernel, rows in channel.kernels.groups():
         change = kernel.matrix.copy()
         np.fill_diagonal(change, 0.0)
-        total.append(float(prior._expected_counts(rows) @ change.sum(axis=1)))
+        total.append(float(prior.marginal_sum(rows) @ change.sum(axis=1)))
     return math.fsum(total)
 
 
 @expected_distance.register
 def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> float:
     """Return h(epsilon), whatever the prior (Wang-Ying-Zhang 2015, Lemma 5)."""
-    return hamming_distance(channel._kernels)
+    return hamming_distance(channel.kernels)
 
 
 @expected_distance.register
@@ -169,34 +169,34 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
     Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
     while it is small: its terms are positive.
     """
-    if channel._own(prior):
-        return hamming_distance(channel._kernels)
-    types, same = channel._by_type, as_exchangeable(prior)
+    if channel.owns(prior):
+        return hamming_distance(channel.kernels)
+    types, same = channel.by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
         return matrix_distance(channel, channel.nearest_matrix(), prior)
-    return float((prior._vector() * tilted_distances(channel)).sum())
+    return float((prior.probabilities() * tilted_distances(channel)).sum())
 
 
 @expected_distance.register
 def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
-    if channel._own(prior):
-        return hamming_distance(channel._kernels)
-    return expected_distance(channel._rows, prior)
+    if channel.owns(prior):
+        return hamming_distance(channel.kernels)
+    return expected_distance(channel.as_product, prior)
 
 
 @expected_distance.register
 def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
     """Add up the classes. Cost O(classes) and the law of the counts of values."""
-    stack, weights = channel._stack, channel._type_weights(prior)
+    stack, weights = channel.stack, channel.type_weights(prior)
     if weights is None:
         query = Histogram(channel.space.n, channel.space.sizes[0])
         place = {tuple(counts): j for j, counts in enumerate(query.counts.tolist())}
-        weights = query.law(prior)[[place[kind[0]] for kind in channel._types.counts]]
-    return math.fsum(weights[stack.row] * channel._mass * stack.distance)
+        weights = query.law(prior)[[place[kind[0]] for kind in channel.types.counts]]
+    return math.fsum(weights[stack.row] * channel.mass * stack.distance)
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
@@ -210,13 +210,13 @@ def hamming_distance(row_kernels: RowKernels) -> float:
 
 def tilted_distances(channel: TiltedChannel) -> Floats:
     """Expected Hamming distance of the output of a tilted channel, for every x. Cost O(N n)."""
-    value, home = channel._vectors()
+    value, home = channel.vectors()
     total = np.zeros_like(value)
     # Carry (sum of R q, sum of R q d) through the axes. A move along an axis adds one to d.
     for i, m in enumerate(channel.space.sizes):
-        kernel = channel._kernels[i]
+        kernel = channel.kernels[i]
         assert isinstance(kernel, Symmetric)
-        shape = (-1, m, int(channel.space._strides[i]))
+        shape = (-1, m, int(channel.space.strides[i]))
         v, t = value.reshape(shape), total.reshape(shape)
         moved = kernel.off * (v.sum(axis=1, keepdims=True) - v)
         total = (kernel.gap * t + kernel.off * t.sum(axis=1, keepdims=True) + moved).reshape(-1)

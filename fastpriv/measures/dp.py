@@ -82,12 +82,12 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
-    return matrix_level(np.array(channel.nearest_matrix()), channel.space._axes)
+    return matrix_level(np.array(channel.nearest_matrix()), channel.space.axes)
 
 
 @neighbour_level.register
 def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel._matrix, channel.space._axes)
+    return matrix_level(channel.array, channel.space.axes)
 
 
 @neighbour_level.register
@@ -99,7 +99,7 @@ def _record_neighbour_level(channel: RecordChannel) -> float:
 @neighbour_level.register
 def _product_neighbour_level(channel: ProductChannel) -> float:
     """The level of the worst row, as for its matrix alone. Cost O(distinct rows)."""
-    return max(0.0, *map(_row_level, channel._kernels.distinct))
+    return max(0.0, *map(_row_level, channel.kernels.distinct))
 
 
 def _row_level(kernel: RowKernel) -> float:
@@ -118,13 +118,13 @@ def _hamming_neighbour_level(channel: HammingChannel) -> float:
 @neighbour_level.register
 def _query_neighbour_level(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
-    return query_level(channel, channel._kernel.matrix)
+    return query_level(channel, channel.kernel.matrix)
 
 
 @neighbour_level.register
 def _support_neighbour_level(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is: every value can take the place of every other."""
-    return channel._level
+    return channel.level
 
 
 @neighbour_level.register
@@ -135,7 +135,7 @@ def _columns_neighbour_level(channel: ColumnsChannel) -> float:
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
     """Return the level of a query whose answers have the given output laws."""
-    pairs = channel._query.neighbours()
+    pairs = channel.query.neighbours()
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
     worst = 0.0
@@ -147,12 +147,12 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
     """The largest ratio over moves of one row from class to class. Cost O(classes)."""
-    return _class_level(channel, channel._entry)
+    return _class_level(channel, channel.entry)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
     """Return ln of the largest ratio of a number per class over moves of one row."""
-    source, target = channel._stack.source, channel._stack.target
+    source, target = channel.stack.source, channel.stack.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
     return round_up(float(ratios.max(initial=0.0)))
@@ -161,21 +161,23 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
-    if not channel._moves:
+    if not channel.moves:
         return 0.0
-    if channel._listable:
-        return live_level(channel, [home_ratios(channel, int(i)).T for i, *_ in channel._groups])
+    if channel.is_listable:
+        return live_level(
+            channel, [home_ratios(channel, int(i)).T for i, *_ in channel.alike_groups]
+        )
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
     if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
-        logs = -channel._tilt()[1]
-        home = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs)
+        logs = -channel.tilt()[1]
+        home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
-    ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
+    ratios = (home.log_ratios(rows[:1]).T for rows in channel.alike_groups)
     return live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
 @neighbour_level.register
 def _tilted_product_neighbour_level(channel: TiltedProduct) -> float:
     """Take the rows."""
-    return neighbour_level(channel._rows)
+    return neighbour_level(channel.as_product)

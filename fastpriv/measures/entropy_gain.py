@@ -39,14 +39,14 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
     The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
     and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
     """
-    gain = matrix_gain(np.array(channel.nearest_matrix()), prior._vector())
+    gain = matrix_gain(np.array(channel.nearest_matrix()), prior.probabilities())
     return gain + 4.0 * channel.matrix_error * (1.0 + math.log(channel.space.size))
 
 
 @entropy_gain.register
 def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_gain(channel._matrix, prior._vector())
+    return matrix_gain(channel.array, prior.probabilities())
 
 
 @entropy_gain.register
@@ -58,14 +58,14 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     """
     view = as_exchangeable(prior)
     if view is None:
-        return entropy_gain(channel._plain(), prior)
-    types, gains = channel._types, [0.0]
+        return entropy_gain(channel.as_channel(), prior)
+    types, gains = channel.types, [0.0]
     weights = log_type_weights(types, view)
     top = int(weights.argmax())
     others = math.fsum(np.exp(np.delete(weights, top)))
     if others < 0.5:  # the logarithm of a chance close to one
         weights[top] = math.log1p(-others)
-    for classes, entry in zip(channel._classes, channel._entries, strict=True):
+    for classes, entry in zip(channel.classes, channel.entries, strict=True):
         logs = weights[classes.row] - types.log_sizes[classes.row]
         law = np.exp(logs + classes.log_count)
         own = np.where(law > 0.0, law * np.where(law > 0.0, logs, 0.0), 0.0)
@@ -79,14 +79,14 @@ def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
 
     To this comes the cost of the law of the answer.
     """
-    query, laws = channel._query, channel._kernel.matrix
+    query, laws = channel.query, channel.kernel.matrix
     return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
 
 
 @entropy_gain.register
 def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
-    return rows_gain(prior, channel._kernels)
+    return rows_gain(prior, channel.kernels)
 
 
 @entropy_gain.register
@@ -95,17 +95,17 @@ def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
 
     Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
     """
-    if channel._own(prior) and channel.space.size > LISTED:
+    if channel.owns(prior) and channel.space.size > LISTED:
         return own_gain(channel)
-    types, same = channel._by_type, as_exchangeable(prior)
+    types, same = channel.by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         log_p = types.log_prior(same)
         weights = log_p - types.log_each
         gain = type_gain(types.pairs, weights, same.entropy(), types.occurs)
-        return gain + same._log_error + types.error
-    occurs, tilt = channel._tilt()
-    weights, logs, _ = tilted(prior._vector(), prior._logs(), tilt)
-    return vector_gain(prior._vector(), weights, channel._kernels, logs, occurs)
+        return gain + same.log_error + types.error
+    occurs, tilt = channel.tilt()
+    weights, logs, _ = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
+    return vector_gain(prior.probabilities(), weights, channel.kernels, logs, occurs)
 
 
 def own_gain(channel: TiltedChannel) -> float:
@@ -115,26 +115,28 @@ def own_gain(channel: TiltedChannel) -> float:
     this factor's excess over 1 times the largest -ln R.
     """
     noise, largest = 0.0, 1.0
-    for kernel, rows in channel._kernels.groups():
+    for kernel, rows in channel.kernels.groups():
         assert isinstance(kernel, Symmetric)
         moved = (kernel.m - 1) * kernel.off
         noise += len(rows) * (channel.epsilon * moved - math.log(kernel.stay))
         largest += len(rows) * (channel.epsilon - math.log(kernel.stay))
     whole = float(channel.prior.entropy())
-    error = 2.0**-46 * (whole + noise) + math.expm1(2.0 * channel._misfit) * largest
+    error = 2.0**-46 * (whole + noise) + math.expm1(2.0 * channel.misfit) * largest
     return min(max(0.0, whole - noise) + error, raised(whole, 128.0))
 
 
 @entropy_gain.register
 def _tilted_product_entropy_gain(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows."""
-    return entropy_gain(channel._rows, prior)
+    return entropy_gain(channel.as_product, prior)
 
 
 @singledispatch
 def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
     """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
-    return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
+    return vector_gain(
+        prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+    )
 
 
 @rows_gain.register
@@ -142,7 +144,9 @@ def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
     """Chain: by the vector, or a bracket where it is too long for one."""
     if is_long(prior):
         return gain_bounds(prior, kernels)
-    return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
+    return vector_gain(
+        prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+    )
 
 
 @rows_gain.register
@@ -150,9 +154,11 @@ def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
     """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
     pairs = many_types(prior, kernels)
     if pairs is None:
-        return vector_gain(prior._vector(), prior._vector(), kernels, logs=prior._logs())
-    weights = prior._log_weights[tuple(pairs.types[1:])]
-    return type_gain(pairs, weights, prior.entropy()) + prior._log_error
+        return vector_gain(
+            prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+        )
+    weights = prior.log_weights[tuple(pairs.types[1:])]
+    return type_gain(pairs, weights, prior.entropy()) + prior.log_error
 
 
 def type_gain(
@@ -186,7 +192,7 @@ def type_gain(
 @rows_gain.register
 def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
     """Add up the largest gains of the rows. Cost O(distinct rows)."""
-    laws, which, counts, _ = prior._pairs(kernels)
+    laws, which, counts, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
-    gains = [matrix_gain(kernels.distinct[j].matrix, prior._laws[k]) for k, j in pairs]
+    gains = [matrix_gain(kernels.distinct[j].matrix, prior.distinct[k]) for k, j in pairs]
     return round_up(math.fsum(np.multiply(counts, gains)))

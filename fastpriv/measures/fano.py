@@ -54,7 +54,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     law = as_prior(prior)
     if isinstance(law, Dense):
-        p = law._vector()
+        p = law.probabilities()
         p = p[p > 0.0]
         values, nats, lost = len(p), float(-(p @ np.log(p))), (len(p) + 32) * ULP
     else:

@@ -170,7 +170,7 @@ def additive_g_capacity(
     mechanism = as_channel(channel)
     width, limit = check.real(gap, "gap", least=0.0), _limit(time_limit)
     if gain is None:
-        N, K = mechanism.space.size, mechanism._output_count
+        N, K = mechanism.space.size, mechanism.output_count
         if N <= _SETS and K << N <= _LARGEST:
             lower, upper, law = best_set(np.asarray(mechanism.nearest_matrix()))
             off = _off(mechanism)
@@ -296,7 +296,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
         W = _seen(mechanism, law)
         uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()]) + _off(mechanism)
         return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
-    W, p = np.asarray(mechanism.nearest_matrix()), law._vector()
+    W, p = np.asarray(mechanism.nearest_matrix()), law.probabilities()
     if gains == "unit":
         return min(1.0, nearest_law(W, p) + _off(mechanism))
     joint = p[:, None] * W
@@ -346,12 +346,16 @@ def nearest_law(W: Floats, prior: Floats) -> float:
 def _covers(prior: Distribution) -> bool:
     """Whether every database occurs."""
     if isinstance(prior, Product):
-        return all(law.min() > 0.0 for law in prior._laws)
-    return prior.epsilon_x() < math.inf if prior.space.n > 1 else bool(prior._vector().min() > 0.0)
+        return all(law.min() > 0.0 for law in prior.distinct)
+    return (
+        prior.epsilon_x() < math.inf
+        if prior.space.n > 1
+        else bool(prior.probabilities().min() > 0.0)
+    )
 
 
 def _seen(channel: AbstractChannel, prior: Distribution) -> Floats:
     """Return the rows of databases that occur."""
-    logs = prior._logs()
-    occurs = prior._vector() > 0.0 if logs is None else logs > -math.inf
+    logs = prior.logs_if_rare()
+    occurs = prior.probabilities() > 0.0 if logs is None else logs > -math.inf
     return np.asarray(channel.nearest_matrix())[occurs]

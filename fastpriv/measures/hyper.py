@@ -102,7 +102,7 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     mechanism, law = as_pair(channel, prior)
     W = np.asarray(mechanism.nearest_matrix())
     check.fits(W.size, "the posteriors", "use fewer outputs", check.MAX_MATRIX)
-    joint = np.ascontiguousarray((law._vector()[:, None] * W).T)
+    joint = np.ascontiguousarray((law.probabilities()[:, None] * W).T)
     masses = joint.sum(axis=1)
     occurs = np.flatnonzero(masses > 0.0)
     # Scaled first: a column of tiny numbers would lose digits.

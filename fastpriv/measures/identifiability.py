@@ -119,22 +119,22 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 @posterior_level.register
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
     """From the joint law; with one row every two databases are neighbours."""
-    if channel.space.n == 1 and prior._logs() is None:
-        level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
+    if channel.space.n == 1 and prior.logs_if_rare() is None:
+        level = measured(kernels.posterior_levels, channel.array, prior.probabilities()[None])
         if not math.isnan(level):
             return level
-    return _joint_level(channel._matrix, prior, channel.space)
+    return _joint_level(channel.array, prior, channel.space)
 
 
 def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
-    p, logs = prior._vector(), prior._logs()
+    p, logs = prior.probabilities(), prior.logs_if_rare()
     if logs is None and np.any((p > 0.0) & (p < _RARE)):
         with np.errstate(divide="ignore"):
             logs = np.log(p)
     if logs is not None:
         return _rare_level(matrix, logs, space)
     # A power of two keeps products of small numbers from underflowing, and is exact.
-    level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
+    level = matrix_level((p * 2.0**900)[:, None] * matrix, space.axes)
     rounded = products_error(prior)
     if level >= _SMALL:  # each of the two products is off by one rounding error at most
         return level + 4.0 * ULP + rounded
@@ -145,7 +145,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
     u = a[:, None] + b + a[:, None] * b
     size = float((np.abs(a)[:, None] + np.abs(b)).max())  # a and b may cancel
-    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * size + rounded
+    return matrix_level(u, space.axes, 1.0) + 16.0 * ULP * size + rounded
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
@@ -153,7 +153,7 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
     with np.errstate(divide="ignore"):
         table = np.log(matrix) + logs[:, None]
     worst, seen = 0.0, table > -math.inf
-    for x, other in space._steps():
+    for x, other in space.neighbour_pairs():
         gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
         worst = max(worst, float(gaps.max()))
     return round_up(worst) + log_error(table, 0.0)
@@ -163,8 +163,8 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
 def _product_posterior_level(channel: ProductChannel, prior: Distribution) -> float:
     """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
     worst = [0.0]
-    for kernel, rows in channel._kernels.groups():
-        ratios = prior._log_ratios(rows)
+    for kernel, rows in channel.kernels.groups():
+        ratios = prior.log_ratios(rows)
         # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
         seen = ratios > -math.inf
         total = log_sum(kernel.log_ratios[seen], ratios[seen])
@@ -189,10 +189,10 @@ def _query_posterior_level(channel: QueryChannel, prior: Distribution) -> float:
     Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
     O(N n m).
     """
-    odds = channel._query.odds(prior)
+    odds = channel.query.odds(prior)
     if odds is not None:
-        return odds_level(channel._kernel.matrix, odds)
-    logs = prior._logs()
+        return odds_level(channel.kernel.matrix, odds)
+    logs = prior.logs_if_rare()
     error = products_error(prior) if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
 
@@ -202,12 +202,12 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
     Cost O(N n m).
     """
-    pmf, logs, values = prior._vector(), prior._logs(), channel._query.listed()
+    pmf, logs, values = prior.probabilities(), prior.logs_if_rare(), channel.query.listed()
     alive = pmf > 0 if logs is None else logs > -math.inf
     worst = 0.0, 0, 0
-    for x, other in channel.space._steps():
+    for x, other in channel.space.neighbour_pairs():
         x, other = x[alive], other[alive]
-        ratios = channel._kernel.log_ratios[values[x], values[other]]
+        ratios = channel.kernel.log_ratios[values[x], values[other]]
         odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
         levels = log_sum(ratios, odds)
         at = int(levels.argmax())
@@ -221,44 +221,44 @@ def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
     """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
     odds = type_odds(channel, prior)
     if odds is None:
-        return posterior_level(channel._plain(), prior)
+        return posterior_level(channel.as_channel(), prior)
     return round_up(likeliest_move(channel, odds)[0])
 
 
 @posterior_level.register
 def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one as for neighbours."""
-    if not channel._moves:
+    if not channel.moves:
         return 0.0
-    if channel._own(prior):
-        return channel._own_level
-    types, same = channel._by_type, as_exchangeable(prior)
+    if channel.owns(prior):
+        return channel.own_level
+    types, same = channel.by_type, as_exchangeable(prior)
     if types is not None and same is not None:
         ratios = types.log_ratios(types.log_prior(same) - types.log_home)
-        return live_level(channel, [ratios], prior) + types.error + same._log_error
-    logs = prior._logs()
-    if logs is None and channel._listable:
-        exact = [all_ratios(channel, rows, prior) for rows in channel._groups]
+        return live_level(channel, [ratios], prior) + types.error + same.log_error
+    logs = prior.logs_if_rare()
+    if logs is None and channel.is_listable:
+        exact = [all_ratios(channel, rows, prior) for rows in channel.alike_groups]
         return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
-        given = np.log(prior._vector()) if logs is None else logs
-    tilt = channel._tilt()[1]
+        given = np.log(prior.probabilities()) if logs is None else logs
+    tilt = channel.tilt()[1]
     rare = given + tilt
-    odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
+    odds = Dense.of(np.exp(rare - rare.max()), channel.space, rare)
     error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
-    every = [odds._log_ratios(rows) + error for rows in channel._groups]
+    every = [odds.log_ratios(rows) + error for rows in channel.alike_groups]
     return live_level(channel, every, prior)
 
 
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
-    if not channel._moves:
+    if not channel.moves:
         return 0.0
-    if channel._own(prior):
-        return channel._own_level
-    noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
-    return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
+    if channel.owns(prior):
+        return channel.own_level
+    noise = [k.noise for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
+    return posterior_level(channel.as_product, prior) + 2.0 * max(noise, default=0.0)
 
 
 @posterior_level.register
@@ -273,4 +273,4 @@ def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> fl
 @posterior_level.register
 def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
     """Every two values are told apart by some report: epsilon + eps_X."""
-    return round_up(channel._level + prior.epsilon_x())
+    return round_up(channel.level + prior.epsilon_x())

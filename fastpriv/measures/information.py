@@ -109,25 +109,25 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return told_information(np.array(channel.nearest_matrix()), prior._vector())
+    return told_information(np.array(channel.nearest_matrix()), prior.probabilities())
 
 
 @information.register
 def _dense_information(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return told_information(channel._matrix, prior._vector())
+    return told_information(channel.array, prior.probabilities())
 
 
 @information.register
 def _query_information(channel: QueryChannel, prior: Distribution) -> float:
     """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
-    return told_information(channel._kernel.matrix, channel._query.law(prior))
+    return told_information(channel.kernel.matrix, channel.query.law(prior))
 
 
 @information.register
 def _product_information(channel: ProductChannel, prior: Distribution) -> float | Bracket:
     """Row by row, in the structure of the prior."""
-    return rows_information(prior, channel._kernels)
+    return rows_information(prior, channel.kernels)
 
 
 @information.register
@@ -139,24 +139,24 @@ def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | 
     the absolute error is a few ulp of n ln m. In types for exchangeable rows, at a cost of
     O(types^2).
     """
-    formed = channel._excess()
+    formed = channel.excess()
     if formed is not None:
-        return excess_information(formed, channel._law._vector(), prior._vector())
+        return excess_information(formed, channel.base.probabilities(), prior.probabilities())
     if channel.space.size**2 <= FORMED:
-        return told_information(channel.nearest_matrix(), prior._vector())
-    if channel._own(prior):
-        return rows_information(channel._law, channel._kernels)
-    types, same = channel._by_type, as_exchangeable(prior)
+        return told_information(channel.nearest_matrix(), prior.probabilities())
+    if channel.owns(prior):
+        return rows_information(channel.base, channel.kernels)
+    types, same = channel.by_type, as_exchangeable(prior)
     if types is not None and same is not None and types.fits:
         return _tilted_type_information(types, same)
-    law, home = channel._vectors()
-    p = prior._vector()
-    gain = apply_rows(p / home, channel._kernels)
+    law, home = channel.vectors()
+    p = prior.probabilities()
+    gain = apply_rows(p / home, channel.kernels)
     with np.errstate(divide="ignore", invalid="ignore"):
         spent = np.where(p > 0, p * np.log(home), 0.0).sum()
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
-    return max(0.0, math.log(channel._scale()) - moved - float(spent))
+    return max(0.0, math.log(channel.scale()) - moved - float(spent))
 
 
 def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
@@ -173,8 +173,8 @@ def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
 @information.register
 def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
     """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
-    if channel._own(prior):
-        noise = compiled.entropy(channel._kernels[0].matrix[0])
+    if channel.owns(prior):
+        noise = compiled.entropy(channel.kernels[0].matrix[0])
         return max(0.0, float(prior.entropy()) - channel.space.n * noise)
     return information.dispatch(TiltedChannel)(channel, prior)
 
@@ -185,12 +185,12 @@ def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> 
 
     The prior of E_i is what it is defined by: there it is E_d applied to q, row by row.
     """
-    if isinstance(channel, PosteriorChannel) and channel._own(prior):
-        return rows_information(channel._law, channel._kernels)
-    formed = None if isinstance(prior, Product) else channel._excess()
+    if isinstance(channel, PosteriorChannel) and channel.owns(prior):
+        return rows_information(channel.base, channel.kernels)
+    formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
-        return excess_information(formed, channel._law._vector(), prior._vector())
-    return information(channel._rows, prior)
+        return excess_information(formed, channel.base.probabilities(), prior.probabilities())
+    return information(channel.as_product, prior)
 
 
 @information.register
@@ -198,15 +198,15 @@ def _type_information(channel: TypeChannel, prior: Distribution) -> float | Brac
     """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
 
-    weights = channel._type_weights(prior)
+    weights = channel.type_weights(prior)
     if weights is None:
-        return information(channel._plain(), prior)
-    stack, types = channel._stack, channel._types
-    law = channel._output_types(weights)
+        return information(channel.as_channel(), prior)
+    stack, types = channel.stack, channel.types
+    law = channel.output_types(weights)
     # The probability that Y falls into the class of this x, if Y were independent of x.
     expected = law[stack.kind] * np.exp(stack.log_outputs - types.log_sizes[stack.kind])
     seen = weights[stack.row] > 0
-    mass, mean = channel._mass[seen], expected[seen]
+    mass, mean = channel.mass[seen], expected[seen]
     near = np.abs(mass - mean) < 0.5 * mean
     excess = np.where(near, mass - mean, 0.0) / np.where(near, mean, 1.0)
     terms = np.where(near, mean * gain(excess), kl_div(mass, mean))
@@ -216,8 +216,8 @@ def _type_information(channel: TypeChannel, prior: Distribution) -> float | Brac
 @information.register
 def _support_information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """From the masses of the supports, or a bracket where reports cannot be listed."""
-    if channel._is_small():
-        return supports.small_information(channel, prior._vector()[None])
+    if channel.is_small():
+        return supports.small_information(channel, prior.probabilities()[None])
     return supports.information(channel, prior)
 
 
@@ -226,7 +226,7 @@ def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float 
     """The sum over columns where they are independent, otherwise by the chain rule."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return _chained(channel, prior._vector())
+        return _chained(channel, prior.probabilities())
     parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
@@ -235,7 +235,7 @@ def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float 
 
 def _chained(channel: ColumnsChannel, prefix: Floats) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers."""
-    channel._check_matrix()
+    channel.check_matrix_fits()
     sizes, terms = channel.space.sizes, []
     for i in range(len(sizes) - 1, -1, -1):
         joint = prefix.reshape(sizes[: i + 1])
@@ -252,11 +252,11 @@ def _conditional(column: AbstractChannel, joint: Floats) -> float:
     if kernels is not None:
         return kernels[0].information(joint)
     if isinstance(column, Channel):
-        return RowKernel(column._matrix).information(joint)
+        return RowKernel(column.array).information(joint)
     if isinstance(column, SupportChannel):
         return supports.small_information(column, joint)
     masses = joint.sum(axis=1)
-    laws = [Dense._trusted(joint[at] / masses[at], column.space) for at in np.flatnonzero(masses)]
+    laws = [Dense.of(joint[at] / masses[at], column.space) for at in np.flatnonzero(masses)]
     parts = [float(information(column, law)) for law in laws]
     return math.fsum(masses[masses > 0.0] * parts)
 
@@ -273,7 +273,7 @@ def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracke
 
     The general algorithm takes the vector of the prior, as for :class:`Dense`.
     """
-    return rows_information(prior._dense("mutual information"), kernels)
+    return rows_information(prior.as_dense("mutual information"), kernels)
 
 
 @rows_information.register
@@ -284,7 +284,7 @@ def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
     of the law of the first i rows. Cost O(N n) and three vectors.
     """
     sizes, terms = prior.space.sizes, []
-    prefix = prior._vector()
+    prefix = prior.probabilities()
     for i in range(prior.space.n - 1, -1, -1):
         past = [kernels[j] for j in range(i)]
         joint = apply_rows(prefix, past, trailing=sizes[i]).reshape(-1, sizes[i])
@@ -296,9 +296,9 @@ def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
 @rows_information.register
 def _product_rows_information(prior: Product, kernels: RowKernels) -> float:
     """Return the sum of the information of every row. Cost O(distinct rows)."""
-    laws, which, counts, _ = prior._pairs(kernels)
+    laws, which, counts, _ = prior.paired(kernels)
     return math.fsum(
-        c * kernels.distinct[j].information(prior._laws[k][None, :])
+        c * kernels.distinct[j].information(prior.distinct[k][None, :])
         for k, j, c in zip(laws, which, counts.tolist(), strict=True)
     )
 
@@ -310,13 +310,13 @@ def _exchangeable_rows_information(prior: Exchangeable, kernels: RowKernels) -> 
     Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) for each output value in general.
     """
     if len(kernels.distinct) > 1:
-        dense = prior._dense("mutual information through different row kernels")
+        dense = prior.as_dense("mutual information through different row kernels")
         return rows_information(dense, kernels)
     kernel, n = kernels.distinct[0], prior.space.n
     if kernel.shape[1] == 1:
         return 0.0
     # laws[s] is over types of Y_<n. Apply the channel once, then drop the outputs one by one.
-    laws = [part / n for part in without_one(prior._weights)]
+    laws = [part / n for part in without_one(prior.type_weights)]
     if n > 1:
         laws = [substitute(law, kernel.matrix) for law in laws]
     terms = []
@@ -339,4 +339,4 @@ def through_entries(prior: Distribution) -> int:
 
     For exchangeable rows these are the types of the outputs, for every number of rows.
     """
-    return prior.space.n * prior._weights.size if isinstance(prior, Exchangeable) else 0
+    return prior.space.n * prior.type_weights.size if isinstance(prior, Exchangeable) else 0

@@ -129,9 +129,9 @@ def extreme_level(channel: AbstractChannel) -> float:
 @extreme_level.register
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    size = len(channel._matrix)
+    size = len(channel.array)
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
-    return matrix_level(channel._matrix, axes)
+    return matrix_level(channel.array, axes)
 
 
 @extreme_level.register
@@ -143,7 +143,7 @@ def _record_extreme_level(channel: RecordChannel) -> float:
 @extreme_level.register
 def _product_extreme_level(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
-    return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel._kernels.distinct])
+    return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel.kernels.distinct])
 
 
 @extreme_level.register
@@ -155,7 +155,7 @@ def _hamming_extreme_level(channel: HammingChannel) -> float:
 @extreme_level.register
 def _type_extreme_level(channel: TypeChannel) -> float:
     """From the largest and least entry for each type of output. Cost O(classes)."""
-    ends = [(entry.max(), entry.min()) for entry in channel._entries if entry.max() > 0]
+    ends = [(entry.max(), entry.min()) for entry in channel.entries if entry.max() > 0]
     most, least = np.array(ends).T
     return round_up(float(log_ratio(most, least).max()))
 
@@ -163,33 +163,33 @@ def _type_extreme_level(channel: TypeChannel) -> float:
 @extreme_level.register
 def _tilted_extreme_level(channel: TiltedChannel) -> float:
     """From the largest and least tilt behind every output. Cost O(N n m), or O(types)."""
-    types = channel._by_type
+    types = channel.by_type
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
         return round_up(channel.epsilon * types.n + float(spread)) + types.error
-    occurs, tilt = channel._tilt()
-    most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel._kernels)
+    occurs, tilt = channel.tilt()
+    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.kernels)
 
 
 @extreme_level.register
 def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
     """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
     chain, n = channel.prior, channel.space.n
-    best = opposite_path(chain._initial, chain._transition, n)
+    best = opposite_path(chain.initial, chain.transition, n)
     return raised(channel.epsilon * n + best, n + 16.0)
 
 
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
-    return extreme_level(channel._rows) + 4.0 * row_slack(channel._kernels)
+    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
 
 
 @extreme_level.register
 def _support_extreme_level(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is."""
-    return channel._level
+    return channel.level
 
 
 @extreme_level.register
@@ -318,8 +318,8 @@ def worst_leakage_factor(
 
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
     """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
-    if isinstance(channel, Channel) and isinstance(prior, Dense) and prior._logs() is None:
-        return measured(run, channel._matrix, prior._vector()[None])
+    if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
+        return measured(run, channel.array, prior.probabilities()[None])
     return math.nan
 
 

@@ -53,7 +53,7 @@ def maxima_level(channel: AbstractChannel) -> float:
 @maxima_level.register
 def _dense_maxima_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    level = measured(kernels.maxima_levels, channel._matrix)
+    level = measured(kernels.maxima_levels, channel.array)
     return log_total(channel.column_maxima()) if math.isnan(level) else level
 
 
@@ -66,7 +66,7 @@ def _record_maxima_level(channel: RecordChannel) -> float:
 @maxima_level.register
 def _product_maxima_level(channel: ProductChannel) -> float:
     """The sum over rows. Cost O(distinct rows)."""
-    return add_over_rows(channel, [_row_maxima(k) for k in channel._kernels.distinct])
+    return add_over_rows(channel, [_row_maxima(k) for k in channel.kernels.distinct])
 
 
 @singledispatch
@@ -88,8 +88,8 @@ def _symmetric_row_maxima(kernel: Symmetric) -> float:
 @maxima_level.register
 def _type_maxima_level(channel: TypeChannel) -> float:
     """From the largest entry for each type of output. Cost O(classes)."""
-    tops = np.array([entry.max() for entry in channel._entries])
-    total = math.fsum(tops * np.exp(channel._types.log_sizes))
+    tops = np.array([entry.max() for entry in channel.entries])
+    total = math.fsum(tops * np.exp(channel.types.log_sizes))
     return max(0.0, log_up(total)) + maxima_slack(channel)
 
 
@@ -99,7 +99,7 @@ def _tilted_maxima_level(channel: TiltedChannel) -> float:
 
     The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
     """
-    tilt = channel._by_type
+    tilt = channel.by_type
     if tilt is None:
         return log_total(channel.column_maxima()) + maxima_slack(channel)
     terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
@@ -111,7 +111,7 @@ def _posterior_chain_maxima_level(channel: PosteriorChain) -> float:
     """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
     chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
     check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
-    mean = log_mean_inverse(chain._initial, chain._transition, n, channel.epsilon)
+    mean = log_mean_inverse(chain.initial, chain.transition, n, channel.epsilon)
     stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
     return round_up(max(0.0, mean + stay)) + maxima_slack(channel)
 
@@ -119,7 +119,7 @@ def _posterior_chain_maxima_level(channel: PosteriorChain) -> float:
 @maxima_level.register
 def _tilted_product_maxima_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
-    return maxima_level(channel._rows) + maxima_slack(channel)
+    return maxima_level(channel.as_product) + maxima_slack(channel)
 
 
 @maxima_level.register
@@ -170,8 +170,8 @@ def _type_maxima_slack(channel: TypeChannel) -> float:
 @maxima_slack.register
 def _tilted_maxima_slack(channel: TiltedChannel) -> float:
     """Probabilities that are products over n rows."""
-    tilt = channel._by_type
-    return 4.0 * row_slack(channel._kernels) if tilt is None else tilt.error
+    tilt = channel.by_type
+    return 4.0 * row_slack(channel.kernels) if tilt is None else tilt.error
 
 
 @maxima_slack.register
@@ -184,7 +184,7 @@ def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
 @maxima_slack.register
 def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
     """One kernel for each row, made from one of the prior."""
-    return 4.0 * row_slack(channel._kernels)
+    return 4.0 * row_slack(channel.kernels)
 
 
 @maxima_slack.register
@@ -194,5 +194,5 @@ def _columns_maxima_slack(channel: ColumnsChannel) -> float:
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
     """Add a number over rows, given its value for each distinct kernel to 2 units. Rounded up."""
-    counts = np.bincount(channel._kernels.assignment, minlength=len(per_kernel))
+    counts = np.bincount(channel.kernels.assignment, minlength=len(per_kernel))
     return raised(math.fsum(np.multiply(counts, per_kernel)), 6.0)

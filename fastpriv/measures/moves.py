@@ -47,7 +47,7 @@ def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
     odds = query.odds(prior)
     if odds is None:
         return None
-    place = {kind[0]: j for j, kind in enumerate(channel._types.counts)}
+    place = {kind[0]: j for j, kind in enumerate(channel.types.counts)}
     number = np.array([place[tuple(counts)] for counts in query.counts.tolist()])
     table = TypeOdds(np.full((len(place),) * 2, -math.inf), np.zeros((len(place),) * 2))
     pairs = number[odds.first], number[odds.second]
@@ -61,7 +61,7 @@ def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
     Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
     the odds of neighbours matter by their types only.
     """
-    stack, entry = channel._stack, channel._entry
+    stack, entry = channel.stack, channel.entry
     kinds = stack.row[stack.source], stack.row[stack.target]
     seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
     if not len(seen):

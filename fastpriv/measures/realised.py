@@ -82,7 +82,7 @@ def drawn_level(channel: AbstractChannel) -> float:
             f"{type(channel).__name__} has a sampler of its own; register the level of what it "
             "draws with fastpriv.measures.realised.drawn_level"
         )
-    return channel._laws.level(partial(matrix_level, axes=channel.space._axes))
+    return channel.thresholds.level(partial(matrix_level, axes=channel.space.axes))
 
 
 @singledispatch
@@ -100,7 +100,7 @@ def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
 
 def _drawn_by_matrix(channel: AbstractChannel) -> bool:
     """Whether a channel uses the general sampler."""
-    return type(channel)._sample is AbstractChannel._sample
+    return type(channel).draw is AbstractChannel.draw
 
 
 @drawn_level.register
@@ -121,7 +121,7 @@ def _record_realised(channel: RecordChannel) -> tuple[AbstractChannel, float]:
 @drawn_level.register
 def _product_drawn_level(channel: ProductChannel) -> float:
     """Level of the integer thresholds of the worst row. Cost O(distinct rows)."""
-    return max(kernel.thresholds.level() for kernel in channel._kernels.distinct)
+    return max(kernel.thresholds.level() for kernel in channel.kernels.distinct)
 
 
 @realised.register
@@ -131,11 +131,11 @@ def _product_realised(channel: ProductChannel) -> tuple[AbstractChannel, float]:
         Symmetric(kernel.m, kernel.thresholds.level())
         if isinstance(kernel, Symmetric)
         else RowKernel(LawThresholds(kernel.matrix).chances())
-        for kernel in channel._kernels.distinct
+        for kernel in channel.kernels.distinct
     ]
-    rows = RowKernels(kinds, channel._kernels.assignment)
+    rows = RowKernels(kinds, channel.kernels.assignment)
     read = sum(len(which) for kernel, which in rows.groups() if not isinstance(kernel, Symmetric))
-    return ProductChannel._trusted(rows), read * _READ
+    return ProductChannel.of(rows), read * _READ
 
 
 @realised.register
@@ -147,13 +147,13 @@ def _hamming_realised(channel: HammingChannel) -> tuple[AbstractChannel, float]:
 @drawn_level.register
 def _query_drawn_level(channel: QueryChannel) -> float:
     """Level of the integer thresholds over the pairs of answers that neighbours have."""
-    return channel._laws.level(partial(query_level, channel))
+    return channel.thresholds.level(partial(query_level, channel))
 
 
 @realised.register
 def _query_realised(channel: QueryChannel) -> tuple[AbstractChannel, float]:
     """The integer thresholds of every answer, read as doubles."""
-    drawn = QueryChannel._trusted(channel._query, LawThresholds(channel._kernel.matrix).chances())
+    drawn = QueryChannel.of(channel.query, LawThresholds(channel.kernel.matrix).chances())
     return drawn, _READ
 
 
@@ -165,9 +165,9 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     likely without error. The chances of the classes are divided by their sum, which is not
     exactly 1.
     """
-    totals = np.bincount(channel._stack.row, channel._mass)
+    totals = np.bincount(channel.stack.row, channel.mass)
     spread = math.log(totals.max() / totals.min())
-    error = (16 * channel.space.n + len(channel._entry) + 512) * ULP
+    error = (16 * channel.space.n + len(channel.entry) + 512) * ULP
     return neighbour_level(channel) + spread + 2.0 * error
 
 
@@ -179,29 +179,29 @@ def _tilted_drawn_level(channel: TiltedChannel) -> float:
     is realised to within n times as much. Two of these errors, and twice what clipping changed in
     the law of E_i, are added to the nominal level.
     """
-    if not channel._moves:
+    if not channel.moves:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
-    error = ULP * (channel.space.n * row + 16.0 * abs(channel._law._log_least()) + 1024.0)
-    return neighbour_level(channel) + 2.0 * (error + channel._misfit)
+    error = ULP * (channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)
+    return neighbour_level(channel) + 2.0 * (error + channel.misfit)
 
 
 @drawn_level.register
 def _tilted_product_drawn_level(channel: TiltedProduct) -> float:
     """Level of the thresholds of the rows."""
-    return drawn_level(channel._drawn)
+    return drawn_level(channel.drawn_product)
 
 
 @realised.register
 def _tilted_product_realised(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
     """The thresholds of the rows, read as doubles."""
-    return realised(channel._drawn)
+    return realised(channel.drawn_product)
 
 
 @drawn_level.register
 def _support_drawn_level(channel: SupportChannel) -> float:
     """The logarithm of the ratio of integers that is drawn; at most epsilon."""
-    return min(ratio_log_up(channel.growth), channel._level)
+    return min(ratio_log_up(channel.growth), channel.level)
 
 
 @realised.register
@@ -211,8 +211,8 @@ def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
     the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
     """
-    drawn = {**channel._definition(), "epsilon": drawn_level(channel)}
-    return channel._defined_by(drawn), 0.0
+    drawn = {**channel.definition(), "epsilon": drawn_level(channel)}
+    return channel.from_definition(drawn), 0.0
 
 
 @drawn_level.register

@@ -153,7 +153,7 @@ def refines(
     rows = row_kernels(first), row_kernels(second)
     by_rows = first.space.n > 1 and (law is None or isinstance(law, Product))
     if rows[0] is None or rows[1] is None or not by_rows:
-        pmf = None if law is None else law._vector()
+        pmf = None if law is None else law.probabilities()
         whole = _compared(first.nearest_matrix(), second.nearest_matrix(), pmf, bounded, time_limit)
         bracket = Bracket(whole.lower, whole.upper)
         return Refinement(bracket, Channel(whole.processing), whole.prior, whole.utility)
@@ -171,14 +171,14 @@ def _row_by_row(
     processing of the row, fed with noise of a known law. So the deficiency is at least the largest
     of the rows' and at most their sum.
     """
-    laws = np.zeros_like(first.assignment) if prior is None else prior._assignment
+    laws = np.zeros_like(first.assignment) if prior is None else prior.assignment
     parts_of = np.stack([first.assignment, second.assignment, laws], axis=1)
     kinds, which, counts = np.unique(parts_of, axis=0, return_inverse=True, return_counts=True)
     parts = [
         _compared(
             first.distinct[s].matrix,
             second.distinct[t].matrix,
-            None if prior is None else prior._laws[k],
+            None if prior is None else prior.distinct[k],
             bounded,
             time_limit,
         )
@@ -190,7 +190,7 @@ def _row_by_row(
     kernels = RowKernels(
         [RowKernel(np.array(part.processing)) for part in parts], which.reshape(-1)
     )
-    processing = ProductChannel._trusted(kernels)
+    processing = ProductChannel.of(kernels)
     return Refinement(Bracket(lower, max(lower, min(total, 1.0))), processing)
 
 

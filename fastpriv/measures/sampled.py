@@ -252,7 +252,7 @@ def _measured(
     centre = (table + 0.5) / (draws + 0.5 * K)
     own = _Own()
     if law is not None:
-        own = _known(rows, law._vector(), centre)
+        own = _known(rows, law.probabilities(), centre)
     elif drawn:
         own = _drawn(table, rows, each)
     return SampledLeakage(

@@ -124,7 +124,7 @@ def accurate_sdpi(
 def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
     """Bound the relative error of the entries that a matrix of the channel was rounded to."""
     if isinstance(channel, TiltedChannel):
-        return channel._error
+        return channel.entry_error
     if isinstance(channel, HammingChannel):
         return 16.0 * channel.space.n * ULP
     if not isinstance(channel, ProductChannel):
@@ -161,7 +161,7 @@ def sdpi(
 
     The general algorithm takes the matrix.
     """
-    return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+    return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
 
 
 @sdpi.register
@@ -169,7 +169,7 @@ def _query_sdpi(
     channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
-    laws, law = channel._kernel.matrix, channel._query.law(prior)
+    laws, law = channel.kernel.matrix, channel.query.law(prior)
     if laws.size <= _SEARCHED:
         bounds = matrix_sdpi(laws, law, gap, time_limit)
         return Bracket(bounds.lower, bounds.upper)
@@ -182,7 +182,7 @@ def _product_sdpi(
     channel: ProductChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Row by row, in the structure of the prior."""
-    return rows_sdpi(prior, channel._kernels, gap, time_limit)
+    return rows_sdpi(prior, channel.kernels, gap, time_limit)
 
 
 @sdpi.register
@@ -191,7 +191,7 @@ def _type_sdpi(
 ) -> Bracket:
     """Take rho^2 and eta of all databases where the matrix is large."""
     if channel.space.size**2 <= _SEARCHED:
-        return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+        return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
     eta, rho = contraction(channel).upper, correlation(channel, prior).lower
     return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 
@@ -201,7 +201,7 @@ def _tilted_product_sdpi(
     channel: TiltedProduct, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take the rows."""
-    return sdpi(channel._rows, prior, gap, time_limit)
+    return sdpi(channel.as_product, prior, gap, time_limit)
 
 
 @singledispatch
@@ -217,7 +217,7 @@ def rows_sdpi(
     if math.fsum(entries) <= math.log2(_FORMED):
         parts: list[Any] = [kernel.matrix for kernel in row_kernels]
         whole = np.asarray(reduce(np.kron, parts))
-        bounds: Bracket = matrix_sdpi(whole, prior._vector(), gap, time_limit)
+        bounds: Bracket = matrix_sdpi(whole, prior.probabilities(), gap, time_limit)
     else:
         bounds = Bracket(0.0, rows_contraction(row_kernels).upper)
     try:
@@ -232,8 +232,8 @@ def _product_rows_sdpi(
     prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None
 ) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
-    laws, which, _, _ = prior._pairs(row_kernels)
+    laws, which, _, _ = prior.paired(row_kernels)
     pairs = zip(laws, which, strict=True)
     rows = row_kernels.distinct
     share = None if time_limit is None else time_limit / max(len(laws), 1)
-    return largest([matrix_sdpi(rows[j].matrix, prior._laws[k], gap, share) for k, j in pairs])
+    return largest([matrix_sdpi(rows[j].matrix, prior.distinct[k], gap, share) for k, j in pairs])

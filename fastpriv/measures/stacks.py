@@ -136,7 +136,7 @@ def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
     if isinstance(prior, PriorSet):
         raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
     if isinstance(prior, Distribution):
-        if prior.space.n > 1 or prior._logs() is not None:
+        if prior.space.n > 1 or prior.logs_if_rare() is not None:
             raise InvalidInput(
                 f"the channels of a stack are on one row, but the prior on {prior.space!r}; give "
                 "prior.pmf() to take databases as the values of one row"

@@ -41,18 +41,18 @@ def independent(
     """Return every column with its law where the columns are independent, otherwise None."""
     if not isinstance(prior, Product):
         return None
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    laws = [prior.distinct[k] for k in prior.assignment.tolist()]
     pairs = zip(channel.columns, laws, strict=True)
-    return [(column, Dense._trusted(law, column.space)) for column, law in pairs]
+    return [(column, Dense.of(law, column.space)) for column, law in pairs]
 
 
 def maxima(channel: SupportChannel) -> float:
     """Log of the sum of column maxima, (e^epsilon (1 - b(empty)) + b(empty))/Z. Rounded up."""
     with localcontext(EXACT):
         pi = Decimal(channel.inclusion.numerator) / channel.inclusion.denominator
-        excess = channel._excess * (1 - channel._empty - pi) / (1 + channel._excess * pi)
+        excess = channel.excess * (1 - channel.empty_mass - pi) / (1 + channel.excess * pi)
         level = float((1 + excess).ln()) if excess > Decimal("1e-20") else float(excess)
-    return round_up(max(level, LEAST)) if channel._excess > 0 else 0.0
+    return round_up(max(level, LEAST)) if channel.excess > 0 else 0.0
 
 
 def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) -> Floats:
@@ -63,7 +63,7 @@ def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) ->
     z = 1 + (e^epsilon - 1) s is the likelihood of the report, u = e^epsilon s/z the posterior mass
     of its support. Both terms are f(d) = (1+d) ln(1+d) - d >= 0 of an excess d, so none cancel.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     likelihood, missing = r + loss * s, 1.0 - s if missing is None else missing
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inside = np.where(s > 0.0, s * gain(loss * missing / likelihood), 0.0)
@@ -73,15 +73,15 @@ def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) ->
 
 def _scale(channel: SupportChannel) -> float:
     """Z e^-epsilon = r + (1-r) pi, by which means of gains are divided."""
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     return r + loss * float(channel.inclusion)
 
 
 def information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """Mutual information: exact for listed reports and a uniform prior, otherwise a bracket."""
-    p = prior._vector()
+    p = prior.probabilities()
     if channel.listed is not None:
-        masses = np.clip(channel._masses(p), 0.0, 1.0)
+        masses = np.clip(channel.masses(p), 0.0, 1.0)
         return math.fsum(_gains(channel, masses)) / channel.listed / _scale(channel)
     if p.min() == p.max():
         return uniform_information(channel)
@@ -95,7 +95,7 @@ def small_information(channel: SupportChannel, joint: Floats) -> float:
 
     It is multiplied by the total of ``joint[l, s]``, a multiple of P(L = l, S = s).
     """
-    base, member = channel._columns()
+    base, member = channel.support_table()
     mass = joint.sum(axis=1, keepdims=True)
     p = joint / np.where(mass > 0.0, mass, 1.0)
     held, missing = (np.clip(p @ part, 0.0, 1.0) for part in (member, ~member))
@@ -112,7 +112,7 @@ def uniform_information(channel: SupportChannel) -> float:
 def _uniform_masses(channel: SupportChannel) -> tuple[Floats, Floats]:
     """Masses of supports under the uniform prior, and their chances under b."""
     if channel.listed is not None:
-        masses = np.clip(channel._masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
+        masses = np.clip(channel.masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
         return masses, np.full(len(masses), 1.0 / len(masses))
     if isinstance(channel, SubsetChannel):
         return np.array([channel.size / channel.k]), np.ones(1)
@@ -132,7 +132,7 @@ def capacity(channel: SupportChannel) -> Bracket:
     if not channel.symmetric:
         mean = np.array([float(channel.inclusion)])
         most = max(reached, float(_gains(channel, mean)[0]) / _scale(channel))
-    least = LEAST if channel._excess > 0 else 0.0
+    least = LEAST if channel.excess > 0 else 0.0
     return Bracket(reached * (1.0 - _ERROR), max(most * (1.0 + _ERROR), least))
 
 
@@ -144,9 +144,9 @@ def contraction(channel: SupportChannel) -> Bracket:
     (e^epsilon - 1)^2 c/(e^epsilon + 1).
     """
     with localcontext(EXACT):
-        own = Decimal(channel._separation.numerator) / channel._separation.denominator
-        eta = float(own / channel._total() * channel._excess**2 / (channel._odds + 1))
-    least = LEAST if channel._excess > 0 else 0.0
+        own = Decimal(channel.separation.numerator) / channel.separation.denominator
+        eta = float(own / channel.total_weight() * channel.excess**2 / (channel.odds + 1))
+    least = LEAST if channel.excess > 0 else 0.0
     return Bracket(lowered(eta, 4.0), max(min(raised(eta, 4.0), 1.0), least))
 
 
@@ -156,7 +156,7 @@ def correlation(channel: SupportChannel) -> Bracket:
     The squared correlation is the second eigenvalue of a matrix u I + v J. For reports of support
     mass s it is (e^epsilon - 1)^2 s (1-s)/((k-1) Z z), z = 1 + (e^epsilon - 1) s.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     if loss == 0.0:
         return Bracket(0.0, 0.0)
     masses, weights = _uniform_masses(channel)
@@ -245,9 +245,9 @@ def _two_points(channel: SupportChannel, mean: Floats, end: Floats, variance: fl
 
 def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
     """Both leakages of every listed report."""
-    p = prior._vector()
-    masses = channel._masses(p)
-    sizes = np.rint(channel._masses((p > 0.0).astype(np.float64)))
+    p = prior.probabilities()
+    masses = channel.masses(p)
+    sizes = np.rint(channel.masses((p > 0.0).astype(np.float64)))
     return _leakages(channel, p, masses, sizes, _MASS_ERROR)
 
 
@@ -259,7 +259,7 @@ def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float,
     """
     if channel.listed is not None:
         return leakages(channel, prior).largest()
-    p = prior._vector()
+    p = prior.probabilities()
     rising = np.sort(p[p > 0.0])
     ruled_out = channel.k - len(rising)
     if len(rising) == 1:
@@ -278,7 +278,7 @@ def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float,
 
 def leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
     """Leakage of one report, from the values that it supports. Cost O(k)."""
-    p, member = prior._vector(), channel._members(y)
+    p, member = prior.probabilities(), channel.members(y)
     mass = np.array([math.fsum(p[member])])
     size = np.array([np.count_nonzero(p[member] > 0.0)])
     return float(_leakages(channel, p, mass, size, 2.0**-50).above[0])
@@ -292,7 +292,7 @@ def _leakages(
     above = -ln(r + (1-r) s) unless the support is empty, below = ln(1 + (e^epsilon - 1) s) unless
     it holds every possible value. Both are rounded up by the errors of the masses.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     possible = p[p > 0.0]
     least, count = float(possible.min()), len(possible)
     low = np.clip(np.maximum(masses - error, least), 0.0, 1.0)
@@ -301,7 +301,7 @@ def _leakages(
         above = np.where(loss * missing < 0.5, -np.log1p(-loss * missing), -np.log(r + loss * low))
         high = np.clip(np.minimum(masses + error, 1.0 - least), 0.0, 1.0)
         grown = np.where(loss * high < r, np.log1p(loss * high / max(r, LEAST)), 0.0)
-        below = np.where(loss * high < r, grown, np.log(r + loss * high) + channel._level)
+        below = np.where(loss * high < r, grown, np.log(r + loss * high) + channel.level)
     empty, full = sizes == 0, sizes == count
     told = ~empty & ~full & (loss > 0.0)
     return Leakages(_raised(above, told), _raised(below, told))

@@ -185,12 +185,12 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 @law_factors.register
 def _query_law_factors(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
-    return [(channel._seen(), 1)]
+    return [(channel.occurring_answers(), 1)]
 
 
 @law_factors.register
 def _product_law_factors(channel: ProductChannel) -> list[tuple[Floats, int]]:
     """Return the distinct rows' matrices and the number of rows that use each."""
-    kinds = channel._kernels.distinct
-    counts = np.bincount(channel._kernels.assignment, minlength=len(kinds))
+    kinds = channel.kernels.distinct
+    counts = np.bincount(channel.kernels.assignment, minlength=len(kinds))
     return [(k.matrix, count) for k, count in zip(kinds, counts.tolist(), strict=True)]

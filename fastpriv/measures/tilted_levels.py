@@ -25,13 +25,15 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
     i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
     """
-    space, kernel = channel.space, channel._kernels[i]
+    space, kernel = channel.space, channel.kernels[i]
     assert isinstance(kernel, Symmetric)
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
-    mixed = mix(channel._law._vector().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.kernels]
+    mixed = mix(
+        channel.base.probabilities().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]]
+    )
     lines, units = _lines(mixed, space, i), (12 * space.n + 32) * ULP
     home = kernel.off * lines.sum(axis=1, keepdims=True) + kernel.gap * lines
-    odds = None if prior is None else _lines(prior._vector(), space, i)
+    odds = None if prior is None else _lines(prior.probabilities(), space, i)
     ratios = np.full((kernel.m, kernel.m), -math.inf)
     for s, t in itertools.product(range(kernel.m), repeat=2):
         apart = kernel.gap * (lines[:, s] - lines[:, t]) / home[:, t]
@@ -60,7 +62,7 @@ def all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Float
 
 def _lines(vector: Floats, space: Space, i: int) -> Floats:
     """Return a vector over databases with one line per setting of the rows but i."""
-    m, inner = space.sizes[i], int(space._strides[i])
+    m, inner = space.sizes[i], int(space.strides[i])
     return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
 
@@ -74,9 +76,11 @@ def live_level(
     does, the output says nothing about the row, and the prior's own ratios are left.
     """
     worst = [0.0]
-    for rows, alive, ratio in zip(channel._groups, channel._alive, ratios, strict=True):
+    for rows, alive, ratio in zip(
+        channel.alike_groups, channel.occurring_values, ratios, strict=True
+    ):
         if alive.sum() == 1:
-            worst += [] if prior is None else [float(prior._log_ratios(rows).max())]
+            worst += [] if prior is None else [float(prior.log_ratios(rows).max())]
             continue
         elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
         gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
@@ -97,8 +101,8 @@ def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
     Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
     added up instead have a relative error, and their difference has lost what they share.
     """
-    error = 2.0 * row_slack(channel._kernels)
-    return error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel._kernels))
+    error = 2.0 * row_slack(channel.kernels)
+    return error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.kernels))
 
 
 def log_sum(first: Floats, second: Floats) -> Floats:

@@ -52,7 +52,7 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     n, matrix = prior.space.n, kernel.matrix
     laws, less = type_laws(n, matrix), type_laws(n - 1, matrix)
     types, outputs = types_array(n, matrix.shape[0]), types_array(n, matrix.shape[1])
-    log_p = prior._log_weights[tuple(types[1:])]
+    log_p = prior.log_weights[tuple(types[1:])]
     seen = log_p > -math.inf
     log_p, types = log_p[seen], types[:, seen]
     table = laws[_grid(types, outputs)]
@@ -61,7 +61,7 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     apart = _rise(less, kernel, table, types, outputs, int(np.argmax(log_p)))
     # Logs of laws and weights: errors in proportion to their sizes, and those of the tables.
     sizes = float(np.abs(log_p).max()) + float(np.abs(log_q[log_q > -math.inf]).max())
-    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior._log_error
+    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
     pair = _of_types(*apart, log_p, log_q)
     if n > 1:
         left = 0.5 * (log_p - log_sizes(types))
@@ -92,7 +92,7 @@ def tilted_correlation(tilt: TypeTilt, prior: Exchangeable) -> Bracket:
         right = np.where(tilt.occurs, right, -math.inf)
         swapped = _of_swaps(n, tilt.kernel, (types, left), (tilt.types, right))
         pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
-    return _rounded(pair, 4.0 * slack + prior._log_error, len(log_p))
+    return _rounded(pair, 4.0 * slack + prior.log_error, len(log_p))
 
 
 def _rounded(pair: tuple[float, float], relative: float, count: int) -> Bracket:

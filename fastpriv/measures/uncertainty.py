@@ -67,7 +67,7 @@ def remaining_uncertainty(
 @singledispatch
 def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
     """Return ln of the least posterior probability of a database that may occur, rounded down."""
-    weights = prior._vector()
+    weights = prior.probabilities()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]
     units = 16.0 * channel.space.n + 2.0 * channel.matrix_error / ULP
@@ -79,11 +79,11 @@ def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the rows, if they are independent."""
     if not isinstance(prior, Product):
         return _log_rarest.dispatch(AbstractChannel)(channel, prior)
-    laws, which, counts, _ = prior._pairs(channel._kernels)
+    laws, which, counts, _ = prior.paired(channel.kernels)
     total = 0.0
     for law, kernel, count in zip(laws, which, counts, strict=True):
-        own = prior._laws[law]
-        matrix = channel._kernels.distinct[kernel].near[own > 0.0]
+        own = prior.distinct[law]
+        matrix = channel.kernels.distinct[kernel].near[own > 0.0]
         total += float(count) * _log_least(matrix, own[own > 0.0], 16.0)
     return lowered(total, 4.0 * len(counts))
 

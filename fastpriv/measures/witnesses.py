@@ -46,22 +46,22 @@ def step_witness(channel: AbstractChannel, prior: Distribution | None = None) ->
 
     Through the matrix; TooLarge where it is too large to be searched.
     """
-    return _matrix_step(channel, None if prior is None else prior._vector())
+    return _matrix_step(channel, None if prior is None else prior.probabilities())
 
 
 @singledispatch
 def extreme_witness(channel: AbstractChannel) -> Witness:
     """Return what attains the leakage capacity, through the matrix."""
     x, other, y = _furthest(_small_matrix(channel))
-    return Witness(channel._output_at(y), *channel.space.rows(np.array([x, other])))
+    return Witness(channel.output_row(y), *channel.space.rows(np.array([x, other])))
 
 
 @singledispatch
 def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Return the output that leaks most, and the likeliest database behind it."""
     y = int(leakages(channel, prior).above.argmax())
-    column = np.where(prior._vector() > 0, _small_matrix(channel)[:, y], -1.0)
-    return Witness(channel._output_at(y), channel.space.rows(int(column.argmax())))
+    column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
+    return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
 
 
 @singledispatch
@@ -74,13 +74,13 @@ def ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
 
 def _few(channel: AbstractChannel, columns: Ints) -> Ints:
     """Return the first few outputs of some columns, as rows of their space."""
-    rows = [channel._output_at(y) for y in columns[:FEW].tolist()]
+    rows = [channel.output_row(y) for y in columns[:FEW].tolist()]
     return np.array(rows, dtype=np.int64).reshape(-1, channel.output_space.n)
 
 
 def _small_matrix(channel: AbstractChannel) -> Floats:
     """Return the matrix of a channel, if it is small enough to look for a single entry."""
-    entries = channel.space.size * channel._output_count
+    entries = channel.space.size * channel.output_count
     check.fits(entries, f"the matrix of {channel!r}", "ask for levels only", _SCANNED)
     return channel.nearest_matrix()
 
@@ -103,7 +103,7 @@ def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
     joint, space = np.array(_small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
         joint *= (prior * 2.0**900)[:, None]
-    axes = [(int(s), m) for s, m in zip(space._strides, space.sizes, strict=True) if m > 1]
+    axes = [(int(s), m) for s, m in zip(space.strides, space.sizes, strict=True) if m > 1]
     if not axes:
         raise InvalidInput("no row has a second value, so there are no neighbours")
     levels = [matrix_level(joint, np.array([axis])) for axis in axes]
@@ -113,7 +113,7 @@ def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
     outer, rest, y = np.unravel_index(largest_ratio(tops, bottoms), tops.shape)
     line = blocks[outer, :, rest, y]
     ends = [int((outer * m + v) * inner + rest) for v in (line.argmax(), line.argmin())]
-    return Witness(channel._output_at(int(y)), *space.rows(np.array(ends)))
+    return Witness(channel.output_row(int(y)), *space.rows(np.array(ends)))
 
 
 def _furthest(laws: Floats) -> tuple[int, int, int]:
@@ -133,7 +133,7 @@ def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
 @ruling_out.register
 def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
     """All outputs that occur, less those that every value of every row can cause."""
-    kernels = channel._kernels
+    kernels = channel.kernels
     counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
     seen = [np.flatnonzero(kernel.matrix.max(axis=0) > 0.0) for kernel in kernels.distinct]
     full = [np.flatnonzero(kernel.matrix.min(axis=0) > 0.0) for kernel in kernels.distinct]
@@ -163,7 +163,7 @@ def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
 @ruling_out.register
 def _type_ruling_out(channel: TypeChannel) -> tuple[int, Ints]:
     """The outputs whose type some class cannot reach. Cost O(classes)."""
-    kinds, entries = channel._types, channel._entries
+    kinds, entries = channel.types, channel.entries
     types = [j for j, e in enumerate(entries) if e.max() > 0.0 and e.min() == 0.0]
     count = sum(kinds.size(j) for j in types)
     first = [np.repeat(np.arange(channel.space.sizes[0]), kinds.counts[j][0]) for j in types]
@@ -172,7 +172,7 @@ def _type_ruling_out(channel: TypeChannel) -> tuple[int, Ints]:
 
 @step_witness.register
 def _product_step_witness(channel: ProductChannel, prior: Distribution | None = None) -> Witness:
-    return _rows_step(channel._kernels, prior)
+    return _rows_step(channel.kernels, prior)
 
 
 def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
@@ -182,7 +182,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
         level, s, t = kernel.worst()
         if prior is not None:
             check.fits(kernel.shape[0] ** 2, "the pairs of a row's values", "ask for levels only")
-            ratios = prior._log_ratios(rows)
+            ratios = prior.log_ratios(rows)
             possible = ratios > -math.inf
             total = np.where(possible, np.where(possible, ratios, 0.0) + kernel.log_ratios, -1.0)
             s, t = map(int, np.unravel_index(total.argmax(), total.shape))
@@ -209,7 +209,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
     """Return the neighbours x, x' of largest home(x')/home(x), and x itself as the output."""
     best, place = -math.inf, (groups[0], 0, 0)
     for rows in groups:
-        ratios = home._log_ratios(rows[:1])
+        ratios = home.log_ratios(rows[:1])
         np.fill_diagonal(ratios, -math.inf)
         s, t = map(int, np.unravel_index(ratios.argmax(), ratios.shape))
         if ratios[s, t] > best:
@@ -224,7 +224,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 @extreme_witness.register
 def _product_extreme_witness(channel: ProductChannel) -> Witness:
     """In every row the two values and the output that are furthest apart."""
-    kernels = channel._kernels
+    kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
         _, s, t = kernel.worst()
@@ -234,7 +234,7 @@ def _product_extreme_witness(channel: ProductChannel) -> Witness:
 
 @leakage_witness.register
 def _product_leakage_witness(channel: ProductChannel, prior: Distribution) -> Witness:
-    return Witness(*leading(prior, channel._kernels))
+    return Witness(*leading(prior, channel.kernels))
 
 
 @step_witness.register
@@ -243,35 +243,35 @@ def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None
 
     Cost as for these levels, TooLarge beyond some ten million entries.
     """
-    query = channel._query
+    query = channel.query
     if prior is not None:
         _, x, other = likeliest_step(channel, prior)
         first, second = channel.space.rows(np.array([x, other]))
         v, w = query.of(np.stack([first, second])).tolist()
     else:
-        v, w = _widest(channel._kernel.matrix, query.neighbours())
+        v, w = _widest(channel.kernel.matrix, query.neighbours())
         first, second = query.step(v, w)
-    return Witness(np.array([channel._kernel.telling(v, w)]), first, second)
+    return Witness(np.array([channel.kernel.telling(v, w)]), first, second)
 
 
 @extreme_witness.register
 def _query_extreme_witness(channel: QueryChannel) -> Witness:
     """Among the answers that occur."""
-    seen = channel._query.seen()
-    v, w, y = _furthest(channel._seen())
-    first, second = (channel._query.database((), (), int(seen[a])) for a in (v, w))
+    seen = channel.query.seen()
+    v, w, y = _furthest(channel.occurring_answers())
+    first, second = (channel.query.database((), (), int(seen[a])) for a in (v, w))
     return Witness(np.array([y]), first, second)
 
 
 @leakage_witness.register
 def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witness:
     """The output that leaks most, and a database with the likeliest answer behind it."""
-    query = channel._query
+    query = channel.query
     y = int(leakages(channel, prior).above.argmax())
-    column = np.where(query.law(prior) > 0, channel._kernel.matrix[:, y], -1.0)
+    column = np.where(query.law(prior) > 0, channel.kernel.matrix[:, y], -1.0)
     x = query.database((), (), int(column.argmax()))
     if prior.log_prob(x) == -math.inf:
-        chances = np.where(prior._vector() > 0, column[query.listed()], -1.0)
+        chances = np.where(prior.probabilities() > 0, column[query.listed()], -1.0)
         x = channel.space.rows(int(chances.argmax()))
     return Witness(np.array([y]), x)
 
@@ -279,16 +279,16 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     """Over moves of one row from class to class. Cost O(classes)."""
-    source, target = channel._stack.source, channel._stack.target
+    source, target = channel.stack.source, channel.stack.target
     if prior is None:
-        at = largest_ratio(channel._entry[source], channel._entry[target])
+        at = largest_ratio(channel.entry[source], channel.entry[target])
     else:
         odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
         if odds is None:
-            return _matrix_step(channel, prior._vector())
+            return _matrix_step(channel, prior.probabilities())
         at = likeliest_move(channel, odds)[1]
-    pairs = channel._pair_counts(int(source[at]))
-    moved = pairs - channel._pair_counts(int(target[at]))
+    pairs = channel.pair_counts(int(source[at]))
+    moved = pairs - channel.pair_counts(int(target[at]))
     x, y = _laid_out(pairs)
     v, s = np.unravel_index(moved.argmax(), moved.shape)
     other = x.copy()
@@ -299,11 +299,11 @@ def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) 
 @extreme_witness.register
 def _type_extreme_witness(channel: TypeChannel) -> Witness:
     """Over the classes against each type of output. Cost O(classes)."""
-    most, least = (np.array([f(e) for e in channel._entries]) for f in (np.max, np.min))
+    most, least = (np.array([f(e) for e in channel.entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
-    first, entry = int(channel._stack.starts[j]), channel._entries[j]
-    x, y = _laid_out(channel._pair_counts(first + int(entry.argmax())))
-    other, _ = _laid_out(channel._pair_counts(first + int(entry.argmin())))
+    first, entry = int(channel.stack.starts[j]), channel.entries[j]
+    x, y = _laid_out(channel.pair_counts(first + int(entry.argmax())))
+    other, _ = _laid_out(channel.pair_counts(first + int(entry.argmin())))
     return Witness(y, x, other)
 
 
@@ -314,9 +314,9 @@ def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     if types is None:
         return leakage_witness.dispatch(AbstractChannel)(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
-    alive = possible_types(channel, types)[channel._classes[j].row]
-    entry = np.where(alive, channel._entries[j], -1.0)
-    x, y = _laid_out(channel._pair_counts(int(channel._stack.starts[j]) + int(entry.argmax())))
+    alive = possible_types(channel, types)[channel.classes[j].row]
+    entry = np.where(alive, channel.entries[j], -1.0)
+    x, y = _laid_out(channel.pair_counts(int(channel.stack.starts[j]) + int(entry.argmax())))
     return Witness(y, x)
 
 
@@ -334,14 +334,14 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
     """
     if prior is None:
-        witness = _home_step(channel.prior, channel._groups)
-    elif channel._own(prior):
-        witness = _rows_step(channel._kernels, None)
+        witness = _home_step(channel.prior, channel.alike_groups)
+    elif channel.owns(prior):
+        witness = _rows_step(channel.kernels, None)
     else:
-        tilted = Dense._trusted(prior._vector() / channel._vectors()[1], channel.space)
-        witness = _rows_step(channel._kernels, tilted)
-    occurs = channel._law.log_prob(witness.output) > -math.inf
-    if occurs and channel._all_alive:
+        tilted = Dense.of(prior.probabilities() / channel.vectors()[1], channel.space)
+        witness = _rows_step(channel.kernels, tilted)
+    occurs = channel.base.log_prob(witness.output) > -math.inf
+    if occurs and channel.all_values_occur:
         return witness
     return step_witness.dispatch(AbstractChannel)(channel, prior)
 
@@ -349,9 +349,9 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
     """From the largest and least tilt behind every output. Cost O(N n m)."""
-    law, home = channel._vectors()
+    law, home = channel.vectors()
     tilt = -np.log(home)
-    most, least = (tropical(tilt, channel._kernels, j) for j in (np.maximum, np.minimum))
+    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
     y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
     column = _log_column(channel, y)
     return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
@@ -361,7 +361,7 @@ def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
 def _tilted_leakage_witness(channel: TiltedChannel, prior: Distribution) -> Witness:
     """From the leakages of all outputs. Cost O(N n m)."""
     y = channel.space.rows(int(leakages(channel, prior).above.argmax()))
-    column = np.where(prior._vector() > 0, _log_column(channel, y), -math.inf)
+    column = np.where(prior.probabilities() > 0, _log_column(channel, y), -math.inf)
     return Witness(y, channel.space.rows(int(column.argmax())))
 
 
@@ -370,21 +370,21 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     logs = np.zeros(1)
     for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
         logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
-    return np.asarray(logs - np.log(channel._vectors()[1]))
+    return np.asarray(logs - np.log(channel.vectors()[1]))
 
 
 @step_witness.register
 def _tilted_product_step_witness(
     channel: TiltedProduct, prior: Distribution | None = None
 ) -> Witness:
-    return step_witness(channel._rows, prior)
+    return step_witness(channel.as_product, prior)
 
 
 @extreme_witness.register
 def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
-    return extreme_witness(channel._rows)
+    return extreme_witness(channel.as_product)
 
 
 @leakage_witness.register
 def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
-    return leakage_witness(channel._rows, prior)
+    return leakage_witness(channel.as_product, prior)

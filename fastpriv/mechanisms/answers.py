@@ -85,7 +85,7 @@ class Query:
 
     def lines(self, i: int) -> Ints:
         """Return the databases by the other rows and the value of row i: (N/m, m)."""
-        m, inner = self.space.sizes[i], int(self.space._strides[i])
+        m, inner = self.space.sizes[i], int(self.space.strides[i])
         numbers = np.arange(self.space.size).reshape(-1, m, inner)
         return np.asarray(np.swapaxes(numbers, 1, 2).reshape(-1, m))
 

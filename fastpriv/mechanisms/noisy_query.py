@@ -285,7 +285,7 @@ def _listed(
     if table is None:
         return best
     listed = Listed(numbers, query.space, len(table.laws))
-    channel = QueryChannel._trusted(listed, table.laws)
+    channel = QueryChannel.of(listed, table.laws)
     told = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
     told = widened(told, table.rounding)
     low, high = told.lower - table.error, min(told.upper + table.error, most)

@@ -55,7 +55,7 @@ class SumQuery:
         self._kinds, self._which = kinds, which
         self._counts: list[int] = np.bincount(which, minlength=len(kinds)).tolist()
         sizes: list[int] = np.array([len(table) for table in kinds])[which].tolist()
-        self.space, self.dimensions = Space._trusted(tuple(sizes)), kinds[0].shape[1]
+        self.space, self.dimensions = Space.of(tuple(sizes)), kinds[0].shape[1]
 
     @classmethod
     def _alike(cls, table: Floats, n: int) -> SumQuery:

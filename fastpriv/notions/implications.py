@@ -216,5 +216,5 @@ def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
         law.space.n,
         law.epsilon_x(),
         entropy if isinstance(entropy, Bracket) else Bracket(entropy, entropy),
-        law._log_least(),
+        law.log_smallest(),
     )

@@ -118,7 +118,7 @@ class _Leaking(NamedTuple):
 
 def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: int) -> _Leaking:
     """Every output that can occur, or some drawn at random where there are too many."""
-    size = channel._output_count
+    size = channel.output_count
     try:
         level = leakage_levels(channel, prior)[0]
     except TooLarge:
@@ -130,7 +130,7 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
         order = np.argsort(-np.round(above / scale, 12), kind="stable")
         # Outputs that leak can occur, even if their chance is too small for a double.
         order = order[(chances[order] > 0.0) | (above[order] > 0.0)]
-        names = [_name(channel, channel._output_at(y)) for y in order[:_NAMED]]
+        names = [_name(channel, channel.output_row(y)) for y in order[:_NAMED]]
         chance = number(chances[order[0]]) if chances[order[0]] > 0.0 else "below 1e-300"
         title = f"{size:,} outputs; the worst has probability {chance}"
         worst = f": output {names[0]}"
@@ -139,7 +139,7 @@ def _outputs(channel: AbstractChannel, prior: Distribution, draws: int, seed: in
     block = max(1, _SAMPLED // channel.space.n)
     counts = [min(block, draws - start) for start in range(0, draws, block)]
     drawn = [y for count in counts for y in channel.sample(prior.sample(count, rng), rng)]
-    rows = [y if np.ndim(y) else channel._output_at(y) for y in drawn]
+    rows = [y if np.ndim(y) else channel.output_row(y) for y in drawn]
     sampled = np.sort([leakage_at(channel, prior, np.asarray(y, np.int64)) for y in rows])[::-1]
     title = f"{draws:,} of {short(size)} outputs, drawn at random"
     return _Leaking(sampled, np.full(draws, 1.0 / draws), [], level, title)

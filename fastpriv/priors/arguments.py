@@ -31,10 +31,10 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
                 "prior must be a Distribution, or a vector with the probability of each value of "
                 f"a single row: {problem}"
             ) from None
-        return Dense._trusted(pmf, Space._trusted((len(pmf),)))
+        return Dense.of(pmf, Space.of((len(pmf),)))
     pmf = check.law(prior, "prior")
     if len(pmf) != space.size:
         raise InvalidInput(
             f"prior has {len(pmf)} entries, but the channel has {short(space.size)} databases"
         )
-    return Dense._trusted(pmf, space)
+    return Dense.of(pmf, space)

@@ -49,7 +49,7 @@ class Distribution(Defined, ABC, family="prior"):
         """Return the probability of every database, flat in C order (N numbers)."""
 
     @abstractmethod
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         """Log-probability of databases of shape (k, n)."""
 
     @abstractmethod
@@ -61,13 +61,13 @@ class Distribution(Defined, ABC, family="prior"):
         """Return -ln of the largest probability, in nats."""
 
     @abstractmethod
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         """Draw k databases, shape (k, n)."""
 
     def log_prob(self, rows: ArrayLike) -> Floats | float:
         """Log-probability of databases: shape (..., n) to (...), -inf where impossible."""
         given = check.rows(rows, self.space.sizes)
-        flat = self._log_prob(given.reshape(-1, self.space.n))
+        flat = self.log_probabilities(given.reshape(-1, self.space.n))
         return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
 
     def marginal(self, i: int) -> Floats:
@@ -93,7 +93,7 @@ class Distribution(Defined, ABC, family="prior"):
         row = check.integer(i, "i", 0)
         if row >= self.space.n:
             raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {short(row)}")
-        return self._expected_counts(np.array([row]))
+        return self.marginal_sum(np.array([row]))
 
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
         """Draw ``k`` databases as an array of shape (k, n).
@@ -103,24 +103,24 @@ class Distribution(Defined, ABC, family="prior"):
         """
         k = check.integer(k, "k", 0)
         check.fits(k * self.space.n, "the sample", "draw it in parts")
-        return self._sample(k, check.generator(rng))
+        return self.draw(k, check.generator(rng))
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours (Wang-Ying-Zhang 2015, eq. (16)).
 
         Infinite as soon as some database has probability zero. Rounded up.
         """
-        ratios = [self._log_ratios(rows).max() for rows in self._equal_sized_rows()]
+        ratios = [self.log_ratios(rows).max() for rows in self.equal_sized_records()]
         return round_up(max(0.0, *map(float, ratios)))
 
     @property
-    def _spread_error(self) -> float:
+    def epsilon_x_error(self) -> float:
         """Absolute error of eps_X before it is rounded up, beside its last digits."""
         return 0.0
 
-    def _least_spread(self) -> float:
+    def epsilon_x_lower(self) -> float:
         """Return eps_X rounded down: no mechanism has a smaller identifiability."""
-        return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self._spread_error)
+        return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self.epsilon_x_error)
 
     @abstractmethod
     def epsilon_hat(self) -> float:
@@ -147,7 +147,7 @@ class Distribution(Defined, ABC, family="prior"):
 
     # What channels ask.
 
-    def _vector(self) -> Floats:
+    def probabilities(self) -> Floats:
         """Probability of every database for a kernel to read; kept while it is small."""
         kept: Floats | None = self.__dict__.get("_kept_vector")
         if kept is None:
@@ -156,40 +156,40 @@ class Distribution(Defined, ABC, family="prior"):
                 self.__dict__["_kept_vector"] = kept
         return kept
 
-    def _logs(self) -> Floats | None:
+    def logs_if_rare(self) -> Floats | None:
         """Log-probability of every database where some underflow, None where none can.
 
         A database too rare for a double is not an impossible one: its output may leak most.
-        Every subclass has its own answer to this question or to ``_log_least``.
+        Every subclass has its own answer to this question or to ``log_smallest``.
         """
-        if self._log_least() > math.log(TINY):
+        if self.log_smallest() > math.log(TINY):
             return None
-        return self._all_logs()
+        return self.all_log_probabilities()
 
-    def _all_logs(self) -> Floats:
+    def all_log_probabilities(self) -> Floats:
         """Log-probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
         logs = np.empty(self.space.size)
         for start in range(0, len(logs), _CHUNK):
             part = np.arange(start, min(start + _CHUNK, len(logs)))
-            logs[part] = self._log_prob(self.space.rows(part))
+            logs[part] = self.log_probabilities(self.space.rows(part))
         return logs
 
-    def _wide(self) -> Wide:
+    def wide(self) -> Wide:
         """Probability of every database, also where doubles end."""
-        logs = self._logs()
-        return wide(self._vector()) if logs is None else wide_from_logs(logs)
+        logs = self.logs_if_rare()
+        return wide(self.probabilities()) if logs is None else wide_from_logs(logs)
 
     @abstractmethod
-    def _log_ratios(self, rows: Ints) -> Floats:
+    def log_ratios(self, rows: Ints) -> Floats:
         """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given rows."""
 
     @abstractmethod
-    def _expected_counts(self, rows: Ints) -> Floats:
+    def marginal_sum(self, rows: Ints) -> Floats:
         """Sum of the marginals of the given rows, which have the same size."""
 
     @abstractmethod
-    def _through(self, kernels: RowKernels) -> Distribution:
+    def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
 
     @abstractmethod
@@ -197,22 +197,22 @@ class Distribution(Defined, ABC, family="prior"):
         """Return the law of the databases given the values of some rows, or say it has none."""
 
     @abstractmethod
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
 
     # Helpers.
 
-    def _alike(self) -> list[Ints]:
+    def alike_records(self) -> list[Ints]:
         """Return the rows in groups that play the same part in the law."""
         return [np.array([i]) for i in range(self.space.n)]
 
-    def _equal_sized_rows(self) -> list[Ints]:
+    def equal_sized_records(self) -> list[Ints]:
         """Return the rows grouped by their number of values."""
         sizes = np.asarray(self.space.sizes)
         return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
 
     @abstractmethod
-    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
         """Return the law as a full vector, or say why ``what`` cannot be had that way."""
 
     def __repr__(self) -> str:

@@ -32,16 +32,16 @@ _SMALL = math.log(1e-99)
 @singledispatch
 def column(prior: Distribution, kernels: RowKernels, y: Ints) -> Column:
     """Return best, mean and rounding error for one output, through the vector. Cost O(N)."""
-    return vector_column(prior._vector(), kernels, y, prior._logs())
+    return vector_column(prior.probabilities(), kernels, y, prior.logs_if_rare())
 
 
 @column.register
 def _product_column(prior: Product, kernels: RowKernels, y: Ints) -> Column:
     """Independent rows: both logs are sums over rows. Cost O(n)."""
-    laws, which, _, place = prior._pairs(kernels)
+    laws, which, _, place = prior.paired(kernels)
     best, mass = [0.0], [0.0]
     for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
-        law, kernel = prior._laws[k], kernels.distinct[j]
+        law, kernel = prior.distinct[k], kernels.distinct[j]
         counts = np.bincount(y[place == pair], minlength=kernel.shape[1])
         used = counts > 0
         allowed = np.where(law > 0, 0.0, -math.inf)
@@ -62,27 +62,27 @@ def _exchangeable_column(prior: Exchangeable, kernels: RowKernels, y: Ints) -> C
     """
     if any((kernel.tops[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
         return Column(-math.inf, -math.inf, 0.0)  # no database has this output
-    if prior._weights.ndim == 1:
+    if prior.type_weights.ndim == 1:
         form = OutputForm(kernels, y)
-        mass = form.log_mass(prior._log_weights)
+        mass = form.log_mass(prior.log_weights)
         if mass is not None:
-            best = form.extreme(prior._possible)
-            return Column(best, mass, form.error + prior._log_error)
-    pairs = many_types(prior, kernels) if prior._weights.ndim > 1 else None
+            best = form.extreme(prior.possible)
+            return Column(best, mass, form.error + prior.log_error)
+    pairs = many_types(prior, kernels) if prior.type_weights.ndim > 1 else None
     if pairs is not None:
         return _type_column(prior, pairs, y)
-    return vector_column(prior._vector(), kernels, y, prior._logs())
+    return vector_column(prior.probabilities(), kernels, y, prior.logs_if_rare())
 
 
 def _type_column(prior: Exchangeable, pairs: TypePairs, y: Ints) -> Column:
     """Return the column of one output from the tables of pairs of types. Cost O(types^2)."""
     counts = np.bincount(y, minlength=len(pairs.outputs))
     at = int(np.flatnonzero((pairs.outputs == counts[:, None]).all(axis=0))[0])
-    log_prior = prior._log_weights[tuple(pairs.types[1:])]
+    log_prior = prior.log_weights[tuple(pairs.types[1:])]
     best = float(pairs.nearest[log_prior > -math.inf, at].max())
     scale = float(pairs.log_output_sizes[at] + pairs.log_tops[at])
     mass = float(pairs.log_sum(pairs.log_joint(log_prior)[:, [at]])[0]) - scale
-    error = 4.0 * pairs.error + prior._log_error + 64.0 * ULP * (1.0 - best + abs(scale))
+    error = 4.0 * pairs.error + prior.log_error + 64.0 * ULP * (1.0 - best + abs(scale))
     return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
 
 
@@ -98,18 +98,18 @@ def _hidden_markov_column(prior: HiddenMarkov, kernels: RowKernels, y: Ints) -> 
     """Chain behind kernels: those of the chain and the channel are joined. Cost O(n m^2)."""
     width = len(kernels.distinct)
     pairs, assignment = np.unique(
-        prior._kernels.assignment * width + kernels.assignment, return_inverse=True
+        prior.kernels.assignment * width + kernels.assignment, return_inverse=True
     )
     tables = []
     for hidden, kernel in (
-        (prior._kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
+        (prior.kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
     ):
         seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_near, -math.inf)
         means = [hidden.matrix @ kernel.near, hidden.matrix @ kernel.loss]
         with np.errstate(divide="ignore"):
             terms = np.log(hidden.matrix)[:, :, None] + kernel.log_near
         tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
-    return _along(prior._chain, tables, assignment.reshape(-1), y)
+    return _along(prior.chain, tables, assignment.reshape(-1), y)
 
 
 def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
@@ -120,7 +120,7 @@ def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints)
     """
     from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
 
-    initial, transition = chain._initial, chain._transition
+    initial, transition = chain.initial, chain.transition
     widest = max(table[0].shape[1] for table in tables)
     near, loss, logs, tops = np.zeros((4, len(tables), widest, len(initial)))
     for kind, parts in enumerate(tables):
@@ -129,7 +129,7 @@ def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints)
     best = chain_log_best(initial, transition, tops, assignment, y)
     # Every row multiplies the forward weights by a few positive numbers.
     slack = len(y) * (4 * len(initial) + 16) * ULP
-    start, steps = chain._log_chain
+    start, steps = chain.log_chain
     rare = any(np.any((part > -math.inf) & (part < _SMALL)) for part in (steps, logs))
     mass = math.nan if rare else chain_log_mass(initial, transition, near, loss, assignment, y)
     if math.isnan(mass):  # terms may be lost to underflow
@@ -146,7 +146,7 @@ def log_marginal(prior: Distribution, i: int) -> tuple[Floats, float]:
 
     The second number bounds the error of the logs of values that are too rare for a double.
     """
-    marginal = prior._expected_counts(np.array([i]))
+    marginal = prior.marginal_sum(np.array([i]))
     with np.errstate(divide="ignore"):
         logs = np.log(marginal)
     rare, error = np.flatnonzero(marginal < TINY), 0.0
@@ -167,6 +167,6 @@ def log_marginal(prior: Distribution, i: int) -> tuple[Floats, float]:
 @log_marginal.register
 def _exchangeable_log_marginal(prior: Exchangeable, i: int) -> tuple[Floats, float]:
     """Exchangeable rows: from the share of the rows that hold each value, for every type."""
-    counts = np.stack([prior._rest, *np.indices(prior._weights.shape)]) / prior.space.n
+    counts = np.stack([prior.zero_counts, *np.indices(prior.type_weights.shape)]) / prior.space.n
     shares = np.maximum(counts, 0.0).reshape(len(counts), -1)
-    return log_law(shares.T, prior._log_weights.reshape(-1)), prior._log_error
+    return log_law(shares.T, prior.log_weights.reshape(-1)), prior.log_error

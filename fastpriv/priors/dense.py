@@ -56,7 +56,7 @@ class Dense(Distribution):
     def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
         self._pmf, self._rare = check.law(pmf, "pmf"), None
         if sizes is None:
-            sizes = Space._trusted((len(self._pmf),))
+            sizes = Space.of((len(self._pmf),))
         self.space = sizes if isinstance(sizes, Space) else Space(sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
@@ -68,21 +68,21 @@ class Dense(Distribution):
     _rare: Floats | None
 
     @classmethod
-    def _trusted(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
+    def of(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
         self = cls.__new__(cls)
         self._pmf, self.space, self._rare = pmf, space, logs
         return self
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         rare = {} if self._rare is None else {"logs": self._rare}
         return {"sizes": list(self.space.sizes), "pmf": self._pmf, **rare}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Dense:
+    def from_definition(cls, given: Mapping[str, Any]) -> Dense:
         made = cls(given["pmf"], given["sizes"])
         if "logs" in given:
             logs = np.array(numbers(given["logs"]), dtype=np.float64)
-            if logs.shape != made._pmf.shape or not np.all(logs <= 1e-9):
+            if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
                 raise InvalidInput("logs must be the logarithm of every probability")
             made._rare = logs
         return made
@@ -91,13 +91,13 @@ class Dense(Distribution):
         """Return the probability of every database (N numbers, read-only)."""
         return check.shown(self._pmf)
 
-    def _vector(self) -> Floats:
+    def probabilities(self) -> Floats:
         return self._pmf
 
-    def _logs(self) -> Floats | None:
+    def logs_if_rare(self) -> Floats | None:
         return self._rare
 
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._pmf[self.space.index(rows)]))
 
@@ -113,21 +113,21 @@ class Dense(Distribution):
         """Return -ln max p(x). Cost O(N)."""
         return -math.log(self._pmf.max())
 
-    def _restricted(self, event: np.ndarray) -> Dense:
+    def restricted(self, event: np.ndarray) -> Dense:
         """Return the law given an event, True for every database in it."""
         logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
         if logs is not None and logs.max() > -math.inf:
             logs -= np.logaddexp.reduce(logs)
-            return Dense._trusted(np.exp(logs), self.space, logs)
+            return Dense.of(np.exp(logs), self.space, logs)
         kept = np.where(event, self._pmf, 0.0)
         total = float(kept.sum())
         if total <= 0.0:
             raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
-        return Dense._trusted(kept / total, self.space)
+        return Dense.of(kept / total, self.space)
 
-    def _axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
+    def axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
         """Stride, size and number of lines of the given axes that have two or more values."""
-        sizes, strides = self.space.sizes, self.space._strides
+        sizes, strides = self.space.sizes, self.space.strides
         chosen = range(self.space.n) if rows is None else rows
         return [
             (int(strides[i]), sizes[i], len(self._pmf) // sizes[i]) for i in chosen if sizes[i] > 1
@@ -139,7 +139,7 @@ class Dense(Distribution):
 
         def worst(scale: float) -> float:
             spreads = [0.0]
-            for inner, m, lines in self._axes():
+            for inner, m, lines in self.axes():
                 task = partial(axis_spreads, self._pmf, scale, inner, m)
                 spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
             return max(spreads)
@@ -151,14 +151,14 @@ class Dense(Distribution):
         return self._spreads(0) if self._rare is None else super().epsilon_x()
 
     @property
-    def _spread_error(self) -> float:
+    def epsilon_x_error(self) -> float:
         return 0.0 if self._rare is None else log_error(self._rare, 0.0)
 
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
         if self._rare is None:
             return self._spreads(1)
-        return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self._axes())))
+        return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
 
     def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
         """Return the logarithms with one line per setting of the other rows."""
@@ -166,53 +166,53 @@ class Dense(Distribution):
         inner, m, _ = axis
         return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
-    def _log_ratios(self, rows: Ints) -> Floats:
+    def log_ratios(self, rows: Ints) -> Floats:
         from fastpriv.kernels import axis_log_ratios
 
         m = self.space.sizes[rows[0]]
         worst = np.full((m, m), -math.inf)
-        for inner, _, lines in self._axes(rows):
+        for inner, _, lines in self.axes(rows):
             if self._rare is None:
                 axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
                 continue
             worst = np.maximum(worst, rare_ratios(self._log_lines((inner, m, lines))))
         return worst
 
-    def _expected_counts(self, rows: Ints) -> Floats:
+    def marginal_sum(self, rows: Ints) -> Floats:
         total = np.zeros(self.space.sizes[rows[0]])
         for i in rows:
-            m, inner = self.space.sizes[i], int(self.space._strides[i])
+            m, inner = self.space.sizes[i], int(self.space.strides[i])
             total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
         return total
 
-    def _through(self, kernels: RowKernels) -> Dense:
+    def through(self, kernels: RowKernels) -> Dense:
         """Law of the output of a row-by-row channel. Cost O(N n)."""
-        return Dense._trusted(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
+        return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
-        return vector_threshold(self, self._vector)
+        return vector_threshold(self, self.probabilities)
 
     def given(self, values: Mapping[int, int]) -> Dense:
         """Return the law given the values of some rows: other databases get probability zero."""
         kept = np.ones(self.space.size, dtype=bool)
         for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
-            lanes = kept.reshape(-1, self.space.sizes[i], int(self.space._strides[i]))
+            lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
             lanes[:, :value] = False
             lanes[:, value + 1 :] = False
-        return self._restricted(kept)
+        return self.restricted(kept)
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability of a database. Rounded down."""
         if self._rare is not None:
             return lowered(float(self._rare[self._rare > -math.inf].min()), 64.0)
         return log_down(float(self._pmf[self._pmf > 0].min()))
 
-    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
         check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)
         return self
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         edges = np.cumsum(self._pmf)
         return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
 

@@ -71,7 +71,7 @@ class Exchangeable(LineDistribution):
             weights = from_counts(weights)
         table = check.array(weights, "weights")
         self._set(check.law(table, "weights", max(table.ndim, 1)))
-        if np.any(self._weights[self._rest < 0] > 0):
+        if np.any(self.type_weights[self.zero_counts < 0] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
                 f"{self.space.n}"
@@ -83,18 +83,18 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
             )
-        self._weights = weights
+        self.type_weights = weights
         self.space = Space.hamming(n, m)
 
-    def _definition(self) -> dict[str, Any]:
-        return {"weights": self._weights}
+    def definition(self) -> dict[str, Any]:
+        return {"weights": self.type_weights}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Exchangeable:
+    def from_definition(cls, given: Mapping[str, Any]) -> Exchangeable:
         return cls(given["weights"])
 
     @classmethod
-    def _trusted(cls, weights: Floats) -> Exchangeable:
+    def of(cls, weights: Floats) -> Exchangeable:
         self = cls.__new__(cls)
         self._set(weights)
         return self
@@ -118,33 +118,33 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
             )
-        self = cls._trusted(weights / weights.sum())
-        self.__dict__["_line_table"] = lines
+        self = cls.of(weights / weights.sum())
+        self.__dict__["line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())
-        kept = self._weights > TINY
-        self.__dict__["_log_weights"] = np.where(
-            kept, np.log(np.where(kept, self._weights, 1.0)), logs
+        kept = self.type_weights > TINY
+        self.__dict__["log_weights"] = np.where(
+            kept, np.log(np.where(kept, self.type_weights, 1.0)), logs
         )
-        self.__dict__["_log_per_database"] = logs - self._log_class_sizes
+        self.__dict__["log_per_database"] = logs - self.log_class_sizes
         return self
 
     @property
     def weights(self) -> Floats:
         """Probability of each type, as given to the constructor."""
-        return check.shown(self._weights)
+        return check.shown(self.type_weights)
 
     @cached_property
-    def _rest(self) -> Ints:
+    def zero_counts(self) -> Ints:
         """Count of value 0 for every entry of the weights; negative outside the simplex."""
-        return np.asarray(self.space.n - sum(np.indices(self._weights.shape)))
+        return np.asarray(self.space.n - sum(np.indices(self.type_weights.shape)))
 
     @cached_property
-    def _log_class_sizes(self) -> Floats:
+    def log_class_sizes(self) -> Floats:
         """Log of the number of databases of each type, from exact binomials; 0 outside.
 
         Of so many bits that their binomials are long numbers, by sums of logarithms.
         """
-        n, axes = self.space.n, self._weights.ndim
+        n, axes = self.space.n, self.type_weights.ndim
         if axes == 1 and n > _EXACT:
             return log_binomials(n)
         tops = [n] if axes == 1 else range(n + 1)
@@ -156,103 +156,103 @@ class Exchangeable(LineDistribution):
                 ways = ways * (top - k) // (k + 1)
         if axes == 1:
             return np.asarray(table[0])
-        left = np.full(self._weights.shape, n)
-        logs = np.zeros(self._weights.shape)
-        for counts in np.indices(self._weights.shape):
+        left = np.full(self.type_weights.shape, n)
+        logs = np.zeros(self.type_weights.shape)
+        for counts in np.indices(self.type_weights.shape):
             logs += table[np.maximum(left, 0), counts]
             left = left - counts
         return logs
 
     @cached_property
-    def _log_weights(self) -> Floats:
+    def log_weights(self) -> Floats:
         """Log-probability of each type, finite also where a type is too rare for a double."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._weights))
+            return np.asarray(np.log(self.type_weights))
 
     @cached_property
-    def _log_per_database(self) -> Floats:
-        return np.asarray(self._log_weights - self._log_class_sizes)
+    def log_per_database(self) -> Floats:
+        return np.asarray(self.log_weights - self.log_class_sizes)
 
     @cached_property
-    def _possible(self) -> Ints:
+    def possible(self) -> Ints:
         """Numbers of ones that can occur, for two values per row."""
-        return np.flatnonzero(self._log_weights > -math.inf)
+        return np.flatnonzero(self.log_weights > -math.inf)
 
     @cached_property
-    def _log_error(self) -> float:
+    def log_error(self) -> float:
         """Bound the error of the log-weights, and of a sum with them: units of the largest."""
-        live = self._log_weights > -math.inf
-        rare = (self._weights <= TINY) & live
+        live = self.log_weights > -math.inf
+        rare = (self.type_weights <= TINY) & live
         if rare.any():  # doubles do not hold the weights
-            return log_error(self._log_weights, 0.0)
-        return 8.0 * ULP * float(np.abs(self._log_weights[live]).max(initial=0.0))
+            return log_error(self.log_weights, 0.0)
+        return 8.0 * ULP * float(np.abs(self.log_weights[live]).max(initial=0.0))
 
-    def _strides(self, m: int) -> Ints:
+    def strides(self, m: int) -> Ints:
         return (self.space.n + 1) ** np.arange(m - 1)[::-1]
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        m = self._weights.ndim + 1
-        steps = np.concatenate([[0], self._strides(m)])
+        m = self.type_weights.ndim + 1
+        steps = np.concatenate([[0], self.strides(m)])
         place = np.zeros(1, dtype=np.int64)
         for _ in range(self.space.n):
             place = (place[:, None] + steps).reshape(-1)
-        per_database = self._weights / np.rint(np.exp(self._log_class_sizes))
+        per_database = self.type_weights / np.rint(np.exp(self.log_class_sizes))
         return np.asarray(per_database.reshape(-1)[place])
 
-    def _log_prob(self, rows: Ints) -> Floats:
-        counts = [(rows == v).sum(axis=1) for v in range(1, self._weights.ndim + 1)]
-        return np.asarray(self._log_per_database[tuple(counts)])
+    def log_probabilities(self, rows: Ints) -> Floats:
+        counts = [(rows == v).sum(axis=1) for v in range(1, self.type_weights.ndim + 1)]
+        return np.asarray(self.log_per_database[tuple(counts)])
 
     def entropy(self) -> float:
         """Return H(X) = H(type) + E ln(class size). Cost O(types)."""
         from fastpriv.kernels import entropy
 
-        spread = (self._weights * self._log_class_sizes).reshape(-1)
-        return entropy(self._weights.reshape(-1)) + math.fsum(spread)
+        spread = (self.type_weights * self.log_class_sizes).reshape(-1)
+        return entropy(self.type_weights.reshape(-1)) + math.fsum(spread)
 
     def min_entropy(self) -> float:
         """Return -ln max p(x). Cost O(types)."""
-        return -float(self._log_per_database.max())
+        return -float(self.log_per_database.max())
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability, over types. Rounded down.
 
         By some ulp of the log-factorials and of up to n steps from one type to the next.
         """
-        logs = self._log_per_database
+        logs = self.log_per_database
         least, n = float(logs[logs > -math.inf].min()), self.space.n
         if least == 0.0:
             return 0.0  # one database has all the weight, which no factorial has touched
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
-    def _lines(self, rows: Ints) -> Floats:
+    def conditional_lines(self, rows: Ints) -> Floats:
         """A row's law given the counts of all others, for every such counts."""
-        return self._line_table
+        return self.line_table
 
     @cached_property
-    def _line_table(self) -> Floats:
+    def line_table(self) -> Floats:
         # Weights times small integers are exact in extended precision.
-        parts = without_one(self._weights.astype(np.longdouble))
+        parts = without_one(self.type_weights.astype(np.longdouble))
         simplex = sum(np.indices(parts[0].shape)) < self.space.n
         return np.stack([part[simplex] for part in parts], axis=-1)
 
-    def _alike(self) -> list[Ints]:
+    def alike_records(self) -> list[Ints]:
         return [np.arange(self.space.n)]
 
-    def _expected_counts(self, rows: Ints) -> Floats:
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
+    def marginal_sum(self, rows: Ints) -> Floats:
+        counts = np.stack([self.zero_counts, *np.indices(self.type_weights.shape)])
+        means = (counts * self.type_weights).reshape(len(counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def _through(self, kernels: RowKernels) -> Distribution:
+    def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
         if len(kernels.distinct) > 1:
-            return self._dense("the output law of different row kernels")._through(kernels)
+            return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
             return Uniform(self.space.n, 1)
-        return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
+        return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists, by bisection over types.
@@ -260,26 +260,26 @@ class Exchangeable(LineDistribution):
         About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
         is found through the vector of all databases, or if that is long bounded from above.
         """
-        n, m = self.space.n, self._weights.ndim + 1
-        kept = self._log_weights[self._log_weights > -math.inf]
+        n, m = self.space.n, self.type_weights.ndim + 1
+        kept = self.log_weights[self.log_weights > -math.inf]
         if kept.min() < math.log(TINY):
             if self.space.size <= _LISTED:
-                return vector_threshold(self, self._vector)
+                return vector_threshold(self, self.probabilities)
             return max(self.epsilon_hat(), tilde_bound(self.space.sizes, self.epsilon_x()))
 
         def fails(e: float) -> bool:
             inverse = inverse_matrix(Symmetric(m, e))
             with np.errstate(over="ignore", invalid="ignore"):
-                value = substitute(self._weights, inverse)
-                error = rounding(n) * substitute(self._weights, np.abs(inverse))
+                value = substitute(self.type_weights, inverse)
+                error = rounding(n) * substitute(self.type_weights, np.abs(inverse))
                 return bool(np.any(value < -error))
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
-        flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        flat = rng.choice(self.type_weights.size, size=k, p=self.type_weights.reshape(-1))
         counts = np.stack(
-            [self._rest.reshape(-1)[flat], *np.unravel_index(flat, self._weights.shape)]
+            [self.zero_counts.reshape(-1)[flat], *np.unravel_index(flat, self.type_weights.shape)]
         )
         values = np.arange(len(counts))
         rows = (

@@ -29,31 +29,31 @@ def _exchangeable_as_exchangeable(prior: Exchangeable) -> Exchangeable:
 @as_exchangeable.register
 def _product_as_exchangeable(prior: Product) -> Exchangeable | None:
     """Independent rows of one law: multinomial weights, kept with their logs. Cost O(types m)."""
-    used = np.unique(prior._assignment)
-    n, m = prior.space.n, len(prior._laws[used[0]])
+    used = np.unique(prior.assignment)
+    n, m = prior.space.n, len(prior.distinct[used[0]])
     if len(used) > 1 or m == 1 or (n + 1) ** (m - 1) > _TYPES:
         return None
     kept: Exchangeable | None = prior.__dict__.get("_exchanged")
     if kept is None:
-        kept = prior.__dict__["_exchanged"] = _multinomial(prior._laws[used[0]], n)
+        kept = prior.__dict__["_exchanged"] = _multinomial(prior.distinct[used[0]], n)
     return kept
 
 
 def _multinomial(law: np.ndarray, n: int) -> Exchangeable:
     """Return n independent rows of one law. Types too rare for a double keep their logs."""
     m = len(law)
-    types = Exchangeable._trusted(np.zeros((n + 1,) * (m - 1)))
-    counts = np.stack([types._rest, *np.indices(types._weights.shape)])
+    types = Exchangeable.of(np.zeros((n + 1,) * (m - 1)))
+    counts = np.stack([types.zero_counts, *np.indices(types.type_weights.shape)])
     with np.errstate(divide="ignore"):
         chances = np.log(law / law.sum())
-    logs = np.zeros(types._weights.shape)
+    logs = np.zeros(types.type_weights.shape)
     for count, chance in zip(counts, chances.tolist(), strict=True):
         logs += np.where(count > 0, np.where(count > 0, count, 1) * chance, 0.0)
     logs = np.where(counts[0] >= 0, logs, -math.inf)
-    weights = np.exp(logs + types._log_class_sizes)
-    self = Exchangeable._trusted(weights / weights.sum())
-    self.__dict__["_log_class_sizes"] = types._log_class_sizes
-    self.__dict__["_log_per_database"] = logs
-    self.__dict__["_log_weights"] = logs + types._log_class_sizes
-    self.__dict__["_line_table"] = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
+    weights = np.exp(logs + types.log_class_sizes)
+    self = Exchangeable.of(weights / weights.sum())
+    self.__dict__["log_class_sizes"] = types.log_class_sizes
+    self.__dict__["log_per_database"] = logs
+    self.__dict__["log_weights"] = logs + types.log_class_sizes
+    self.__dict__["line_table"] = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
     return self

@@ -43,21 +43,21 @@ class Product(LineDistribution):
         self._set(*distinct(marginals, _load, "marginals"))
 
     def _set(self, laws: Sequence[Floats], assignment: Ints) -> None:
-        self._laws = tuple(laws)
-        self._assignment = assignment
+        self.distinct = tuple(laws)
+        self.assignment = assignment
         sizes: list[int] = np.array([len(law) for law in laws])[assignment].tolist()
-        self.space = Space._trusted(tuple(sizes))
+        self.space = Space.of(tuple(sizes))
 
-    def _definition(self) -> dict[str, Any]:
-        return {"marginals": list(self._laws), "rows": runs(self._assignment)}
+    def definition(self) -> dict[str, Any]:
+        return {"marginals": list(self.distinct), "rows": runs(self.assignment)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Product:
+    def from_definition(cls, given: Mapping[str, Any]) -> Product:
         laws = [check.law(law, f"marginal {k}") for k, law in enumerate(given["marginals"])]
-        return cls._trusted(laws, unrolled(given["rows"], len(laws)))
+        return cls.of(laws, unrolled(given["rows"], len(laws)))
 
     @classmethod
-    def _trusted(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
+    def of(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
         self = Product.__new__(Product)
         self._set(laws, assignment)
         return self
@@ -67,20 +67,20 @@ class Product(LineDistribution):
         """Return ``n`` independent rows with the same law ``p``."""
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
-        return cls._trusted([check.law(p, "p")], np.zeros(n, dtype=np.int64))
+        return cls.of([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property
     def marginals(self) -> list[Floats]:
         """The law of every row (read-only)."""
-        shown = [check.shown(law) for law in self._laws]
-        return [shown[k] for k in self._assignment]
+        shown = [check.shown(law) for law in self.distinct]
+        return [shown[k] for k in self.assignment]
 
-    def _counts(self) -> Ints:
-        return np.bincount(self._assignment, minlength=len(self._laws))
+    def counts(self) -> Ints:
+        return np.bincount(self.assignment, minlength=len(self.distinct))
 
-    def _sum(self, per_law: Sequence[float]) -> float:
+    def total(self, per_law: Sequence[float]) -> float:
         """Add a quantity over rows, given its value for each distinct law."""
-        return math.fsum(c * v for c, v in zip(self._counts().tolist(), per_law, strict=True))
+        return math.fsum(c * v for c, v in zip(self.counts().tolist(), per_law, strict=True))
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
@@ -90,27 +90,29 @@ class Product(LineDistribution):
             joint = np.multiply.outer(joint, marginal).reshape(-1)
         return joint
 
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         total = np.zeros(len(rows))
-        for k, law in enumerate(self._laws):
+        for k, law in enumerate(self.distinct):
             with np.errstate(divide="ignore"):
                 logs = np.log(law)
-            total += logs[rows[:, self._assignment == k]].sum(axis=1)
+            total += logs[rows[:, self.assignment == k]].sum(axis=1)
         return total
 
     def entropy(self) -> float:
         """Return H(X), the sum of the rows' entropies. Cost O(distinct laws)."""
         from fastpriv.kernels import entropy
 
-        return self._sum([entropy(law) for law in self._laws])
+        return self.total([entropy(law) for law in self.distinct])
 
     def min_entropy(self) -> float:
         """Return -ln max p(x), the sum over rows."""
-        return self._sum([-math.log(law.max()) for law in self._laws])
+        return self.total([-math.log(law.max()) for law in self.distinct])
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability, the sum over rows. Rounded down."""
-        return -round_up(self._sum([-log_down(float(law[law > 0].min())) for law in self._laws]))
+        return -round_up(
+            self.total([-log_down(float(law[law > 0].min())) for law in self.distinct])
+        )
 
     def epsilon_tilde(self) -> float:
         """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.
@@ -120,22 +122,22 @@ class Product(LineDistribution):
         """
         return self.epsilon_hat()
 
-    def _lines(self, rows: Ints) -> Floats:
-        return np.array([self._laws[k] for k in np.unique(self._assignment[rows])])
+    def conditional_lines(self, rows: Ints) -> Floats:
+        return np.array([self.distinct[k] for k in np.unique(self.assignment[rows])])
 
-    def _alike(self) -> list[Ints]:
-        return [np.flatnonzero(self._assignment == k) for k in range(len(self._laws))]
+    def alike_records(self) -> list[Ints]:
+        return [np.flatnonzero(self.assignment == k) for k in range(len(self.distinct))]
 
-    def _expected_counts(self, rows: Ints) -> Floats:
-        counts = np.bincount(self._assignment[rows], minlength=len(self._laws))
+    def marginal_sum(self, rows: Ints) -> Floats:
+        counts = np.bincount(self.assignment[rows], minlength=len(self.distinct))
         used = np.flatnonzero(counts)
-        return np.asarray(counts[used] @ np.array([self._laws[k] for k in used]))
+        return np.asarray(counts[used] @ np.array([self.distinct[k] for k in used]))
 
-    def _pairs(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
+    def paired(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
         """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
         width = len(kernels.distinct)
-        keys = self._assignment * width + kernels.assignment
-        if len(self._laws) * width > 4 * len(keys):  # few of all pairs, so do not count them all
+        keys = self.assignment * width + kernels.assignment
+        if len(self.distinct) * width > 4 * len(keys):  # few of all pairs, so do not count them all
             used, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
             return used // width, used % width, counts, place
         counts = np.bincount(keys)
@@ -143,23 +145,23 @@ class Product(LineDistribution):
         place = np.cumsum(counts > 0) - 1
         return used // width, used % width, counts[used], place[keys]
 
-    def _through(self, kernels: RowKernels) -> Product:
+    def through(self, kernels: RowKernels) -> Product:
         """Law of the output: the rows stay independent. Cost O(distinct rows)."""
-        laws, which, _, assignment = self._pairs(kernels)
+        laws, which, _, assignment = self.paired(kernels)
         pushed = []
         for k, j in zip(laws, which, strict=True):
-            kernel, law = kernels.distinct[j], self._laws[k]
+            kernel, law = kernels.distinct[j], self.distinct[k]
             if isinstance(kernel, Symmetric):
                 pushed.append(law + kernel.mixing * flat_excess(law))
             else:
                 pushed.append(law @ kernel.matrix)
-        return Product._trusted(pushed, assignment)
+        return Product.of(pushed, assignment)
 
     def given(self, values: Mapping[int, int]) -> Product:
         """Law given the values of some rows: they become constants, the others stay."""
-        laws, assignment = list(self._laws), self._assignment.copy()
+        laws, assignment = list(self.distinct), self.assignment.copy()
         for i, value in values.items():
-            law = self._laws[self._assignment[i]]
+            law = self.distinct[self.assignment[i]]
             if law[value] <= 0.0:
                 raise InvalidInput(
                     f"row {i} takes the value {value} with probability zero; nothing can be "
@@ -167,12 +169,12 @@ class Product(LineDistribution):
                 )
             assignment[i] = len(laws)
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))
-        return Product._trusted(laws, assignment)
+        return Product.of(laws, assignment)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((k, self.space.n), dtype=np.int64)
-        for j, law in enumerate(self._laws):
-            which = np.flatnonzero(self._assignment == j)
+        for j, law in enumerate(self.distinct):
+            which = np.flatnonzero(self.assignment == j)
             edges = np.cumsum(law)
             draws = rng.random((k, len(which))) * edges[-1]
             rows[:, which] = np.searchsorted(edges, draws, side="right")
@@ -203,7 +205,7 @@ class Uniform(Product, form=True):
 
     def min_entropy(self) -> float:
         """Return ln N."""
-        return self._sum([math.log(len(law)) for law in self._laws])
+        return self.total([math.log(len(law)) for law in self.distinct])
 
     def entropy(self) -> float:
         """Return ln N."""

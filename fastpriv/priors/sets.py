@@ -170,33 +170,33 @@ class ConvexPriors(PriorSet, ABC):
     """A convex set of laws, described by the least mean of a vector over it."""
 
     @abstractmethod
-    def _lowest(self, column: Floats) -> Least:
+    def lowest(self, column: Floats) -> Least:
         """Return a lower bound on the least mean of a column with entries in [0, 1], and a law."""
 
     @abstractmethod
-    def _possible(self) -> np.ndarray:
+    def possible(self) -> np.ndarray:
         """Return which databases some law of the set allows."""
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         """Whether the set is known not to tell databases apart."""
         return False
 
-    def _least(self, column: Floats) -> float:
+    def smallest(self, column: Floats) -> float:
         """Return a lower bound on the least mean of a column with entries in [0, 1]."""
-        return self._lowest(column)[0]
+        return self.lowest(column)[0]
 
-    def _least_sum(self, weights: Floats) -> Least:
+    def smallest_sum(self, weights: Floats) -> Least:
         """Return a lower bound on the least mean of any weights, and a law with about this mean.
 
         Databases that no law allows do not count. Laws may miss a sum of 1 by rounding.
         """
-        possible = self._possible()
+        possible = self.possible()
         low, high = float(weights[possible].min()), float(weights[possible].max())
         width = (high - low) * (1.0 + 4.0 * ULP)
         if not width > 0.0:
-            return low - 4.0 * ULP * abs(low), self._lowest(np.zeros(self.size))[1]
+            return low - 4.0 * ULP * abs(low), self.lowest(np.zeros(self.size))[1]
         column = np.where(possible, np.clip((weights - low) / width, 0.0, 1.0), 1.0)
-        bound, law = self._lowest(column)
+        bound, law = self.lowest(column)
         slack = (4 * self.size + 32) * ULP
         return low + width * bound - slack * (abs(low) + width), law
 
@@ -216,17 +216,17 @@ class Box(ConvexPriors):
                 f"no law lies in the box: lower sums to {described(taken)} and upper to "
                 f"{described(room)}, but a law sums to 1"
             )
-        self._lower, self._upper, self.size = lower, upper, len(lower)
-        self._free = max(0.0, 1.0 - taken)
+        self.lower, self.upper, self.size = lower, upper, len(lower)
+        self.free = max(0.0, 1.0 - taken)
 
-    def _possible(self) -> np.ndarray:
-        return (self._upper if self._free > 0 else self._lower) > 0
+    def possible(self) -> np.ndarray:
+        return (self.upper if self.free > 0 else self.lower) > 0
 
-    def _symmetric(self) -> bool:
-        return bool(np.ptp(self._lower) == 0.0 and np.ptp(self._upper) == 0.0)
+    def symmetric(self) -> bool:
+        return bool(np.ptp(self.lower) == 0.0 and np.ptp(self.upper) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
-        return box_least(self._lower, self._upper, self._free, column)
+    def lowest(self, column: Floats) -> Least:
+        return box_least(self.lower, self.upper, self.free, column)
 
     def __repr__(self) -> str:
         return f"PriorSet.box({self.size} databases)"
@@ -237,7 +237,7 @@ class RowBoxPriors(RowPriors):
 
     def __init__(self, space: Space, box: Box) -> None:
         super().__init__(space)
-        self._row = box
+        self.record_set = box
 
     def __repr__(self) -> str:
         return f"PriorSet.row_box({self.space!r})"
@@ -249,13 +249,13 @@ class VariationBall(ConvexPriors):
     def __init__(self, centre: Floats, radius: float) -> None:
         self._centre, self._radius, self.size = centre, radius, len(centre)
 
-    def _possible(self) -> np.ndarray:
+    def possible(self) -> np.ndarray:
         return (self._centre > 0) | (self._radius > 0)
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
+    def lowest(self, column: Floats) -> Least:
         return variation_least(self._centre, self._radius, column)
 
     def __repr__(self) -> str:
@@ -270,13 +270,13 @@ class DivergenceBall(ConvexPriors):
         #: Radius of the laws that lower bounds are taken from; smaller if the other was rounded up.
         self._inner = radius if inner is None else inner
 
-    def _possible(self) -> np.ndarray:
+    def possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
+    def lowest(self, column: Floats) -> Least:
         return divergence_least(self._centre, self._radius, column, self._inner)
 
     def __repr__(self) -> str:
@@ -291,18 +291,18 @@ class PolytopePriors(ConvexPriors):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
         from fastpriv._matrices.polytope import Polytope
 
-        self._laws, self.size = Polytope(A, b), A.shape[1]
-        if self._laws.empty:
+        self.inequalities, self.size = Polytope(A, b), A.shape[1]
+        if self.inequalities.empty:
             raise Infeasible("no law p satisfies A p <= b")
 
-    def _possible(self) -> np.ndarray:
-        return self._laws.possible()
+    def possible(self) -> np.ndarray:
+        return self.inequalities.possible()
 
-    def _lowest(self, column: Floats) -> Least:
-        return self._laws.least(column)
+    def lowest(self, column: Floats) -> Least:
+        return self.inequalities.least(column)
 
     def __repr__(self) -> str:
-        return f"PriorSet.polytope({len(self._laws.b)} inequalities, {self.size} databases)"
+        return f"PriorSet.polytope({len(self.inequalities.b)} inequalities, {self.size} databases)"
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:

@@ -61,7 +61,7 @@ def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
 @singledispatch
 def _profile(prior: Distribution, y: Ints) -> Floats:
     """Through the vector, one O(N) pass."""
-    return _profile(prior._dense("shell_profile"), y)
+    return _profile(prior.as_dense("shell_profile"), y)
 
 
 @_profile.register
@@ -70,10 +70,10 @@ def _dense_profile(prior: Dense, y: Ints) -> Floats:
 
     space = prior.space
     differ = [np.arange(m) != value for m, value in zip(space.sizes, y, strict=True)]
-    half = np.searchsorted(-space._strides, -math.isqrt(space.size))
+    half = np.searchsorted(-space.strides, -math.isqrt(space.size))
     outer, inner = (_distances(part) for part in (differ[:half], differ[half:]))
     profile = np.zeros(space.n + 1)
-    shell_masses(prior._pmf, outer, inner, profile)
+    shell_masses(prior.probabilities(), outer, inner, profile)
     return profile
 
 
@@ -91,8 +91,8 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
     from scipy.stats import binom
 
     agree = np.empty(prior.space.n)
-    for k, law in enumerate(prior._laws):
-        rows = prior._assignment == k
+    for k, law in enumerate(prior.distinct):
+        rows = prior.assignment == k
         agree[rows] = law[y[rows]]
     chances, counts = np.unique(agree, return_counts=True)
     if len(chances) > 1:
@@ -114,13 +114,15 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
 @_profile.register
 def _exchangeable_profile(prior: Exchangeable, y: Ints) -> Floats:
     """Exchangeable bits: hypergeometric overlaps, O(n^2). More values go through the vector."""
-    if prior._weights.ndim > 1:
-        return _profile(prior._dense("shell_profile"), y)
+    if prior.type_weights.ndim > 1:
+        return _profile(prior.as_dense("shell_profile"), y)
     from scipy.stats import hypergeom
 
     n, ones = prior.space.n, int(y.sum())
     profile = np.zeros(n + 1)
-    for k in np.flatnonzero(prior._weights).tolist():
+    for k in np.flatnonzero(prior.type_weights).tolist():
         overlap = np.arange(max(0, ones + k - n), min(ones, k) + 1)
-        profile[ones + k - 2 * overlap] += prior._weights[k] * hypergeom.pmf(overlap, n, k, ones)
+        profile[ones + k - 2 * overlap] += prior.type_weights[k] * hypergeom.pmf(
+            overlap, n, k, ones
+        )
     return profile

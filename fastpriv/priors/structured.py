@@ -23,7 +23,7 @@ from fastpriv.results import Bracket
 class StructuredDistribution(Distribution):
     """A prior with a structure. Questions without an answer in it go through the full vector."""
 
-    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
         """Expand into a full vector, or say why ``what`` cannot be had that way."""
         check.fits(
             self.space.size,
@@ -31,26 +31,26 @@ class StructuredDistribution(Distribution):
             "use fewer rows, or a product or exchangeable prior, which need no such vector",
             limit,
         )
-        return Dense._trusted(self.pmf(), self.space, self._logs())
+        return Dense.of(self.pmf(), self.space, self.logs_if_rare())
 
     def epsilon_tilde(self) -> float | Bracket:
         """Return the least epsilon for which E_i exists, through the vector of the law."""
-        return vector_threshold(self, self._dense("epsilon_tilde")._vector)
+        return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
 
     def given(self, values: Mapping[int, int]) -> Distribution:
         """Return the law given the values of some rows, through the vector."""
-        return self._dense("the law given some rows").given(values)
+        return self.as_dense("the law given some rows").given(values)
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log of the least positive probability, through the vector. Rounded down."""
-        return self._dense("the least probability")._log_least()
+        return self.as_dense("the least probability").log_smallest()
 
 
 class LineDistribution(StructuredDistribution):
     """A prior that can list how a row is distributed given all others."""
 
     @abstractmethod
-    def _lines(self, rows: Ints) -> Floats:
+    def conditional_lines(self, rows: Ints) -> Floats:
         """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
 
         Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
@@ -58,7 +58,7 @@ class LineDistribution(StructuredDistribution):
         """
 
     @property
-    def _rounding(self) -> float:
+    def rounding_error(self) -> float:
         """What the rounding of lines may take from the log of a ratio of their weights."""
         return 0.0
 
@@ -66,30 +66,30 @@ class LineDistribution(StructuredDistribution):
         """Logarithms of the same where doubles do not hold the ratios, else None."""
         return None
 
-    def _log_ratios(self, rows: Ints) -> Floats:
+    def log_ratios(self, rows: Ints) -> Floats:
         logs = self._log_lines(rows)
         if logs is not None:
             return rare_ratios(logs)
-        ratios = line_log_ratios(self._lines(rows))
-        return np.asarray(ratios + self._rounding * (1.0 - np.eye(len(ratios))))
+        ratios = line_log_ratios(self.conditional_lines(rows))
+        return np.asarray(ratios + self.rounding_error * (1.0 - np.eye(len(ratios))))
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
         worst = 0.0
-        for rows in self._equal_sized_rows():
+        for rows in self.equal_sized_records():
             if (logs := self._log_lines(rows)) is not None:
                 worst = max(worst, float(rare_ratios(logs).max()))
                 continue
-            lines = self._lines(rows)
+            lines = self.conditional_lines(rows)
             most, least = lines.max(axis=1), lines.min(axis=1)
             seen = most > 0
             worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
-        return round_up(worst + self._rounding)
+        return round_up(worst + self.rounding_error)
 
     @property
-    def _spread_error(self) -> float:
-        logs = (self._log_lines(rows) for rows in self._equal_sized_rows())
-        return max([self._rounding, *(log_error(log, 0.0) for log in logs if log is not None)])
+    def epsilon_x_error(self) -> float:
+        logs = (self._log_lines(rows) for rows in self.equal_sized_records())
+        return max([self.rounding_error, *(log_error(log, 0.0) for log in logs if log is not None)])
 
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
@@ -97,12 +97,12 @@ class LineDistribution(StructuredDistribution):
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
         """
         worst = 0.0
-        for rows in self._equal_sized_rows():
+        for rows in self.equal_sized_records():
             logs = self._log_lines(rows)
-            hat = _line_hat(self._lines(rows)) if logs is None else rare_hat(logs)
+            hat = _line_hat(self.conditional_lines(rows)) if logs is None else rare_hat(logs)
             worst = max(worst, hat)
         # A relative error of every weight of a line counts at most m times.
-        slack = max(self.space.sizes) * self._rounding
+        slack = max(self.space.sizes) * self.rounding_error
         return max(self.epsilon_x(), round_up(worst + slack))
 
 

@@ -56,7 +56,7 @@ class OutputForm:
         Rows that gain most by a one get theirs first: linear between the kinds' turns.
         """
         if sign < 0 and np.isinf(self.logs).any():
-            return self._least(allowed)
+            return self.smallest(allowed)
         forced, barred, logs, counts = self._split()
         ones = allowed[(allowed >= forced) & (allowed <= self.n - barred)] - forced
         if not len(ones):
@@ -68,7 +68,7 @@ class OutputForm:
         signed = sign * np.interp(ones, turns, heights)
         return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
-    def _least(self, allowed: Ints) -> float:
+    def smallest(self, allowed: Ints) -> float:
         """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())

@@ -68,10 +68,10 @@ def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float
     """
     sizes = prior.space.sizes
     fails: Callable[[float], bool]
-    if prior._log_least() > math.log(TINY):
+    if prior.log_smallest() > math.log(TINY):
         fails = partial(_fails, vector(), sizes)
     else:
-        fails = partial(_wide_fails, prior._wide(), sizes)
+        fails = partial(_wide_fails, prior.wide(), sizes)
     spread, hat = prior.epsilon_x(), prior.epsilon_hat()
     return least_epsilon(spread, hat, prior.space.n, max(sizes), fails)
 

@@ -356,11 +356,11 @@ def _of_reports(
     declared = domains.read(channel.k if domain is None else domain)
     if declared.sizes != (channel.k,):
         raise InvalidInput(f"the domain must be one column of {channel.k} values")
-    given = channel._checked_reports(reports)
+    given = channel.checked_reports(reports)
     n = len(given)
     if not n:
         raise InvalidInput("there are no reports, so there is nothing to estimate")
-    part = interval.around(n, declared.values[0], *channel._moments(channel._tally(given), n))
+    part = interval.around(n, declared.values[0], *channel.moments(channel.tally(given), n))
     _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
 

@@ -165,7 +165,7 @@ def _identifiability(channel: AbstractChannel, prior: Distribution) -> float:
     """Identifiability of a whole record: exact for one row, bounded by eps_X for several."""
     if channel.space.n == 1:
         return posterior_level(channel, prior)
-    spread = -lowered(prior.min_entropy(), 64.0) - prior._log_least()
+    spread = -lowered(prior.min_entropy(), 64.0) - prior.log_smallest()
     return round_up(extreme_level(channel) + max(spread, 0.0))
 
 

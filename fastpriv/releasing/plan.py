@@ -89,7 +89,7 @@ def responses(sizes: Sequence[int], epsilons: Sequence[float]) -> ProductChannel
     kinds = sorted(set(zip(sizes, epsilons, strict=True)))
     which = [kinds.index(pair) for pair in zip(sizes, epsilons, strict=True)]
     kernels = [Symmetric(m, epsilon) for m, epsilon in kinds]
-    return ProductChannel._trusted(RowKernels(kernels, np.array(which, dtype=np.int64)))
+    return ProductChannel.of(RowKernels(kernels, np.array(which, dtype=np.int64)))
 
 
 def record_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:

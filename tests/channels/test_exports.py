@@ -86,7 +86,7 @@ def test_products_of_responses_round_their_deltas_up(level):
 @pytest.mark.parametrize("level", [1e-15, 1e-8, 0.5, 30.0, 745.0])
 def test_inwards_raises_what_is_too_small(level):
     rng = np.random.default_rng(3)
-    axes = fp.Space([2, 3])._axes
+    axes = fp.Space([2, 3]).axes
     column = np.exp(-level * rng.integers(0, 3, (6, 40))) * rng.random(40)
     column[rng.random((6, 40)) < 0.05] = 0.0
     rounded = inwards(column, axes, level)

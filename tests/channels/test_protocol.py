@@ -151,7 +151,7 @@ def test_a_shortcut_is_one_registration():
 
 def test_a_sampler_of_its_own_must_register_its_level():
     class First(Plain):
-        def _sample(self, rows, source):
+        def draw(self, rows, source):
             return np.zeros(len(rows), dtype=np.int64)
 
     channel = First([[0.5, 0.5]] * 8, SPACE)
@@ -201,7 +201,7 @@ def test_a_product_of_channels_is_that_of_their_matrices(epsilon):
     assert whole.space.sizes == (2, 2, 3, 3, 3, 2)
     # A product that underflows beside a positive one is the least double, to keep the level.
     assert np.allclose(whole.matrix(), matrix, rtol=1e-14, atol=5e-324)
-    assert len(whole._kernels.distinct) == 3  # equal rows are stored once
+    assert len(whole.kernels.distinct) == 3  # equal rows are stored once
     level = fp.dp_level(fp.ProductChannel([hamming, hamming]))
     assert epsilon <= level <= epsilon * (1.0 + 1e-15)  # a matrix would not give 700
     assert fp.ProductChannel.from_json(whole.to_json()) == whole

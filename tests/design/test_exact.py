@@ -258,7 +258,7 @@ def test_a_correlated_prior_of_twenty_bits():
 def test_a_chain_is_solved_over_its_databases():
     prior = fp.Markov([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]], 3)
     best = solve(prior, 1.0, False)
-    chain = plain.law(prior._initial), [plain.law(row) for row in prior._transition]
+    chain = plain.law(prior.initial), [plain.law(row) for row in prior.transition]
     check(best, markov_pmf(*chain, 3), (2, 2, 2), False)
 
 
@@ -266,7 +266,7 @@ def test_products_of_chances_do_not_underflow():
     prior = fp.Markov([1e-300, 1.0], [[1e-112, 1.0], [0.0, 1.0]], 2)
     best = solve(prior, 0.005, False)
     # a constant answer changes the first row of 1e-300, and both of 1e-412
-    chain = plain.law(prior._initial), [plain.law(row) for row in prior._transition]
+    chain = plain.law(prior.initial), [plain.law(row) for row in prior.transition]
     assert best.value == sum(
         p * (2 - sum(x)) for x, p in zip(databases([2, 2]), markov_pmf(*chain, 2), strict=True)
     )

@@ -62,7 +62,7 @@ class Case:
             yield self._at_precision("drawn", self._drawn)
 
     def _drawn(self):
-        law = specs.output_law(self.channel._law, arb)
+        law = specs.output_law(self.channel.base, arb)
         return balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
 
 

@@ -156,7 +156,7 @@ def test_correlation_of_tilted_channels(case, epsilon):
         channel = fp.TiltedChannel(law, epsilon)
         for prior in (fp.Exchangeable(random_types(rng, n, m, zeros)), fp.Uniform(n, m)):
             rho = correlation(channel, prior)
-            truth = matrix_correlation(channel.matrix(), prior._vector())
+            truth = matrix_correlation(channel.matrix(), prior.probabilities())
             # The bracket of the matrix is one of its rounded entries.
             assert rho.lower <= truth.upper + 1e-14
             assert truth.lower <= rho.upper + 1e-14

@@ -156,7 +156,7 @@ def test_parts_of_randomised_response():
     channel = type_channel(8, 2, lambda stack: np.exp(-stack.distance))
     even = np.full(9, -8 * math.log(2.0))
     gap = math.tanh(0.5)
-    norms = block_norms(channel._by_overlap(), even, even)
+    norms = block_norms(channel.by_overlap(), even, even)
     assert norms.lower <= gap <= norms.upper
     assert norms.upper - norms.lower <= 1e-12
 

@@ -43,7 +43,7 @@ def close(found, expected, digits=1e-12):
 
 def rate_of(noise):
     """Ln B with all its digits."""
-    return mpf(noise._law.rate) / mpf(noise._law.unit) ** mpf(noise.p)
+    return mpf(noise.base.rate) / mpf(noise.base.unit) ** mpf(noise.p)
 
 
 @pytest.mark.grid(every=9)
@@ -69,7 +69,7 @@ def test_law_against_many_digits(p, distortion):
 def test_geometric_closed_form(distortion):
     noise = MaxEntropyNoise(1, distortion)
     beta = mp.asinh(1 / mpf(distortion))
-    assert close(noise._law.rate / noise._law.unit, beta, 1e-15)
+    assert close(noise.base.rate / noise.base.unit, beta, 1e-15)
     assert close(noise.A, mp.tanh(beta / 2))
     assert close(noise.entropy(), mp.log1p(2 / mp.expm1(beta)) + mpf(distortion) * beta)
 
@@ -77,7 +77,7 @@ def test_geometric_closed_form(distortion):
 @pytest.mark.parametrize("distortion", [0.4, 1.7, 60.0, 1e4, 1e8])
 def test_discrete_gaussian_is_a_theta_function(distortion):
     noise = MaxEntropyNoise(2, distortion)
-    beta = mpf(noise._law.rate) / mpf(noise._law.unit) ** 2
+    beta = mpf(noise.base.rate) / mpf(noise.base.unit) ** 2
     # Poisson summation: theta(beta) = sqrt(pi/beta) theta(pi^2/beta).
     nome = mp.exp(-(mp.pi**2) / beta)
     assert close(1 / noise.A, mp.sqrt(mp.pi / beta) * mp.jtheta(3, 0, nome), 1e-13)
@@ -197,20 +197,20 @@ def test_leakage_bound_is_a_difference_of_entropies_rounded_up(p, distortion, no
 # The sampler.
 
 LAWS = [
-    MaxEntropyNoise(1, 0.01)._law,
-    MaxEntropyNoise(1, 1e-280)._law,
-    MaxEntropyNoise(1, 30.0)._law,
-    MaxEntropyNoise(1, 1e15)._law,
-    MaxEntropyNoise(2, 1.0)._law,
-    MaxEntropyNoise(2, 1e6)._law,
-    MaxEntropyNoise(0.5, 20.0)._law,
-    MaxEntropyNoise(0.2, 3.0)._law,
-    MaxEntropyNoise(7.5, 500.0)._law,
-    MaxEntropyNoise(450, 1e4)._law,
-    MaxEntropyNoise(math.inf, 1e17)._law,
-    MaxEntropyNoise(math.inf, 500.0)._law,
-    MaxEntropyNoise(2, 30.0, modulus=90)._law,
-    MaxEntropyNoise(1, 3.0, modulus=10)._law,
+    MaxEntropyNoise(1, 0.01).base,
+    MaxEntropyNoise(1, 1e-280).base,
+    MaxEntropyNoise(1, 30.0).base,
+    MaxEntropyNoise(1, 1e15).base,
+    MaxEntropyNoise(2, 1.0).base,
+    MaxEntropyNoise(2, 1e6).base,
+    MaxEntropyNoise(0.5, 20.0).base,
+    MaxEntropyNoise(0.2, 3.0).base,
+    MaxEntropyNoise(7.5, 500.0).base,
+    MaxEntropyNoise(450, 1e4).base,
+    MaxEntropyNoise(math.inf, 1e17).base,
+    MaxEntropyNoise(math.inf, 500.0).base,
+    MaxEntropyNoise(2, 30.0, modulus=90).base,
+    MaxEntropyNoise(1, 3.0, modulus=10).base,
 ]
 each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.p:g}-{law.unit:g}")
 
@@ -318,7 +318,7 @@ def test_every_trial_is_decided_as_in_exact_arithmetic(law):
 @given(st.floats(-2.99, 6.2), st.floats(-30, 30))
 @settings(max_examples=150, deadline=None)
 def test_every_law_has_a_sampler_or_says_that_it_is_too_wide(log_p, log_distortion):
-    law = MaxEntropyNoise(math.exp(log_p), math.exp(log_distortion))._law
+    law = MaxEntropyNoise(math.exp(log_p), math.exp(log_distortion)).base
     try:
         sampler = Sampler.of(law)
     except fp.TooLarge:

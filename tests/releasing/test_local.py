@@ -115,7 +115,7 @@ def test_reports_as_they_are_drawn():
         reports = channel.sample(values[:, None], rng=7)
         column = fp.estimate_frequencies(reports, channel)[0]
         assert (np.abs(column.estimates - truth) < 5.0 * column.standard_errors).all()
-        expected, variances = channel._moments(channel._tally(reports), 5_000)
+        expected, variances = channel.moments(channel.tally(reports), 5_000)
         np.testing.assert_array_equal(column.estimates, expected)
         np.testing.assert_allclose(column.standard_errors**2, variances)
 

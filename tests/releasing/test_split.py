@@ -39,7 +39,7 @@ def test_columns_have_their_own_levels():
     assert by_level.spending()["dp"] == pytest.approx(2.0)
     checked = fp.preview_release(10**5, domain=domain, epsilon=2.0, split=epsilons)
     assert checked.spending()["dp"] <= 2.0
-    matrix = by_level.channel.columns._kernels[1].matrix
+    matrix = by_level.channel.columns.kernels[1].matrix
     assert math.log(matrix[0, 0] / matrix[0, 1]) == pytest.approx(0.5)
     with pytest.raises(fp.InvalidInput, match=r"add up to 2\.0, more than 1\.5"):
         fp.preview_release(10**5, domain=domain, epsilon=1.5, split=epsilons)

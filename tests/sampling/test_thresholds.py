@@ -130,7 +130,7 @@ def test_sixteen_bits_and_then_the_rest_realise_the_integers(m, epsilon):
     # All cells: settled ones by their step, the others left to further bits.
     for cell in range(1 << 16):
         low = cell << 48
-        step = int(table._steps[cell])
+        step = int(table.neighbour_pairs[cell])
         if cell in inside or low >= final:
             assert step == 65535
         else:

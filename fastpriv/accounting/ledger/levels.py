@@ -143,4 +143,4 @@ def _fingerprint(law: Distribution) -> str:
     """
     if law.space.size <= _COMPARED:
         law = Dense(law.pmf(), law.space)
-    return law._identity.hex()[:32]
+    return law.identity.hex()[:32]

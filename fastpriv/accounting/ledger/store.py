@@ -79,7 +79,7 @@ class Store:
             except BaseException:
                 self.close()
                 raise
-        self._file = self._identity()
+        self._file = self.identity()
 
     def close(self) -> None:
         """Close the database; what was acknowledged stays in the file."""
@@ -109,7 +109,7 @@ class Store:
             self._connect(None)
         return self._connection
 
-    def _identity(self) -> tuple[int, int] | None:
+    def identity(self) -> tuple[int, int] | None:
         """Return which file the path leads to, to notice when it was moved or replaced."""
         if self.path is None:
             return None
@@ -120,7 +120,7 @@ class Store:
         return status.st_dev, status.st_ino
 
     def _check_file(self) -> None:
-        if self._identity() != self._file:
+        if self.identity() != self._file:
             raise LedgerError(
                 f"the file {self.path} was moved, deleted or replaced while this ledger was open; "
                 "nothing was spent. Open it again"

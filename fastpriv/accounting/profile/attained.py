@@ -172,7 +172,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[Error]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
         errors = [_error(*each, 1) for each in zip(channels, slacks, strict=True)]
         return ((groups, errors) for groups in _by_rows(rows))
-    if all(space.size * channel._output_count <= _MATRIX for channel in channels):
+    if all(space.size * channel.output_count <= _MATRIX for channel in channels):
         errors = [_error(*each, space.n) for each in zip(channels, slacks, strict=True)]
         return ((groups, errors) for groups in _by_matrices(channels, space))
     return None
@@ -182,7 +182,7 @@ def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
     """Errors of a matrix whose entries are products of n given or computed chances."""
     given = laws_apart(channel) == 0.0 and response(channel) is None
     if not given:
-        computed = max(apart_by(channel._output_count, n), laws_apart(channel))
+        computed = max(apart_by(channel.output_count, n), laws_apart(channel))
         return computed + slack, 2.0 * NORMAL
     rows = row_kernels(channel) if n > 1 else None
     lost = rows is not None and math.prod(_least(k.matrix) for k in rows) < NORMAL
@@ -207,7 +207,7 @@ def _by_rows(kernels: Sequence[RowKernels]) -> Iterator[list[Pairs]]:
 def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[list[Pairs]]:
     """All pairs of neighbours, through matrices."""
     matrices = [np.array(channel.nearest_matrix()) for channel in channels]
-    for x, other in space._steps():
+    for x, other in space.neighbour_pairs():
         pairs = np.stack([x, other], axis=1)
         yield [(matrix, pairs) for matrix in matrices]
 

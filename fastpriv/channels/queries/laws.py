@@ -28,7 +28,7 @@ def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Float
 
     The general algorithm takes the vector of the prior. Cost O(N).
     """
-    pmf, total = prior._dense("the law of a sum")._vector(), sums(scores, which)
+    pmf, total = prior.as_dense("the law of a sum").probabilities(), sums(scores, which)
     return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
 
 
@@ -41,7 +41,7 @@ def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> F
     check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_TERMS)
     total, end = np.zeros(most + 1), 1
     total[0] = 1.0
-    for k, kind in zip(prior._assignment.tolist(), which.tolist(), strict=True):
+    for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True):
         last = total[:end].copy()
         total[:end] = 0.0
         for step, chance in laws[k, kind]:
@@ -58,20 +58,20 @@ def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: 
     """
     if len(scores) > 1:
         return np.asarray(
-            np.tensordot(prior._weights, arranged_law(scores, which), prior._weights.ndim)
+            np.tensordot(prior.type_weights, arranged_law(scores, which), prior.type_weights.ndim)
         )
     total, inside = type_sums(prior, scores[0])
     most = prior.space.n * int(scores[0].max())
-    return np.asarray(np.bincount(total, prior._weights[inside], most + 1), np.float64)
+    return np.asarray(np.bincount(total, prior.type_weights[inside], most + 1), np.float64)
 
 
 @score_law.register
 def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
     """Carry the joint law of the sum and the last row along the chain. Cost O(n m^2 sums)."""
-    most, steps = largest_sum(scores, which), prior._transition.T
+    most, steps = largest_sum(scores, which), prior.transition.T
     _check_chain(prior, most)
     joint = np.zeros((len(steps), most + 1))
-    joint[np.arange(len(steps)), scores[which[0]]] = prior._initial
+    joint[np.arange(len(steps)), scores[which[0]]] = prior.initial
     for kind in which[1:].tolist():
         joint = shifted(steps @ joint, scores[kind])
     return np.asarray(joint.sum(axis=0))
@@ -84,14 +84,14 @@ def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> F
     The general algorithm takes the logs of all databases. Cost O(N).
     """
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
-    np.logaddexp.at(logs, sums(scores, which), prior._all_logs())
+    np.logaddexp.at(logs, sums(scores, which), prior.all_log_probabilities())
     return logs
 
 
 @log_score_law.register
 def _product_log_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
     """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
-    pairs = Counter(zip(prior._assignment.tolist(), which.tolist(), strict=True))
+    pairs = Counter(zip(prior.assignment.tolist(), which.tolist(), strict=True))
     laws, most = _steps(prior, scores, which), largest_sum(scores, which)
     if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
         work = prior.space.n * (most + 1)
@@ -108,16 +108,16 @@ def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], whi
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     if len(scores) > 1:
         table = arranged_law(scores, which).reshape(-1, len(logs))
-        return log_law(table, prior._log_weights.reshape(-1))
+        return log_law(table, prior.log_weights.reshape(-1))
     total, inside = type_sums(prior, scores[0])
-    np.logaddexp.at(logs, total, prior._log_weights[inside])
+    np.logaddexp.at(logs, total, prior.log_weights[inside])
     return logs
 
 
 @log_score_law.register
 def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
     """Carry the logs of the joint law along the chain. Cost O(n m^2 sums)."""
-    start, steps = prior._log_chain
+    start, steps = prior.log_chain
     most, m = largest_sum(scores, which), len(start)
     _check_chain(prior, most)
     joint = np.full((m, most + 1), -math.inf)
@@ -155,7 +155,7 @@ def histogram_law(prior: Distribution) -> Floats:
 @histogram_law.register
 def _exchangeable_histogram_law(prior: Exchangeable) -> Floats:
     """Return the weights."""
-    return prior._weights.reshape(-1)
+    return prior.type_weights.reshape(-1)
 
 
 @singledispatch
@@ -168,7 +168,7 @@ def log_histogram_law(prior: Distribution) -> Floats:
 @log_histogram_law.register
 def _exchangeable_log_histogram_law(prior: Exchangeable) -> Floats:
     """Return the logs of the weights."""
-    return prior._log_weights.reshape(-1)
+    return prior.log_weights.reshape(-1)
 
 
 def _histograms(prior: Distribution) -> int:
@@ -187,16 +187,16 @@ def _steps(
 ) -> dict[tuple[int, int], list[tuple[int, float]]]:
     """Return what rows of each law and kind add to the sum, with probabilities."""
     laws = {}
-    for k, kind in set(zip(prior._assignment.tolist(), which.tolist(), strict=True)):
-        steps = np.bincount(scores[kind], prior._laws[k])
+    for k, kind in set(zip(prior.assignment.tolist(), which.tolist(), strict=True)):
+        steps = np.bincount(scores[kind], prior.distinct[k])
         laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
     return laws
 
 
 def type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
     """Return the sum for every type of database, and which entries of the weights are types."""
-    counts = np.stack([prior._rest, *np.indices(prior._weights.shape)])
-    inside = prior._rest >= 0
+    counts = np.stack([prior.zero_counts, *np.indices(prior.type_weights.shape)])
+    inside = prior.zero_counts >= 0
     return np.tensordot(scores, counts, 1)[inside], inside
 
 

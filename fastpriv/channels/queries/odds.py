@@ -69,11 +69,11 @@ def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> 
 
     Rows of the same scores whose laws have the same zeros leave the same sums to the others.
     """
-    rows = zip(prior._assignment.tolist(), which.tolist(), strict=True)
+    rows = zip(prior.assignment.tolist(), which.tolist(), strict=True)
     kinds: dict[tuple[int, bytes], Floats] = {}
     counts: Counter[tuple[int, bytes]] = Counter()
     for (k, kind), count in Counter(rows).items():
-        law = prior._laws[k]
+        law = prior.distinct[k]
         key = kind, (law > 0).tobytes()
         counts[key] += count
         kinds[key] = np.maximum(kinds.get(key, -math.inf), _ratios(law)[0])
@@ -91,7 +91,7 @@ def _exchangeable_score_odds(
 
     Cost O(types m^2) where all rows have the same scores.
     """
-    lines, m, n = prior._line_table, prior.space.sizes[0], prior.space.n
+    lines, m, n = prior.line_table, prior.space.sizes[0], prior.space.n
     types = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
     for kind, own in enumerate(scores):
         if len(scores) == 1:
@@ -132,11 +132,11 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
     ``open[kind, a]`` that of all rows but the last, which follows a, and ``after[kind, a, b]`` the
     same when b came next, by the last row. The states m stand for no row before and none behind.
     """
-    m = len(prior._initial)
+    m = len(prior.initial)
     work = prior.space.n * m**4 * (largest_sum(scores, which) // 64 + 1)
     check.fits(work, "the search for reachable sums", "use fewer rows", _WORK)
-    steps = [np.flatnonzero(row).tolist() for row in prior._transition]
-    starts = np.flatnonzero(prior._initial).tolist()
+    steps = [np.flatnonzero(row).tolist() for row in prior.transition]
+    starts = np.flatnonzero(prior.initial).tolist()
     before = [0] * m
     open_: dict[tuple[int, int], int] = {}
     after: dict[tuple[int, int, int], list[int]] = {}
@@ -162,8 +162,8 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
             for b in range(m):
                 after.setdefault((kind_, a, b), [0] * m)[b] |= sums << by[b]
     ends = {(kind, a, m): [sums] for (kind, a), sums in open_.items()}
-    came = np.vstack([prior._transition, prior._initial])
-    goes = np.hstack([prior._transition, np.ones((m, 1))])
+    came = np.vstack([prior.transition, prior.initial])
+    goes = np.hstack([prior.transition, np.ones((m, 1))])
     for (kind, a, b), paths in (after | ends).items():
         rest = 0
         for sums in paths:

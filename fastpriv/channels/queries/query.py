@@ -119,14 +119,14 @@ class Query(ABC):
         """Return two neighbours with the given answers, a pair of ``neighbours()``."""
 
     @abstractmethod
-    def _definition(self) -> tuple[object, ...]:
+    def definition(self) -> tuple[object, ...]:
         """Return what two queries of one class must have in common to be equal."""
 
     def same(self, other: Query) -> bool:
         """Whether the other query is of the same class and has the same definition."""
         if self is other:
             return True
-        return type(self) is type(other) and self._definition() == other._definition()
+        return type(self) is type(other) and self.definition() == other.definition()
 
     def listed(self) -> Ints:
         """Return the answer of every database, in C order."""
@@ -152,7 +152,7 @@ class Listed(Query):
         """Return the numbers given."""
         return self._kinds
 
-    def _definition(self) -> tuple[object, ...]:
+    def definition(self) -> tuple[object, ...]:
         return self.space, self.answers, self.values.tobytes()
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Listed(Query):
         """Return the pairs of answers that neighbours have. Cost O(N n m)."""
         codes = [
             np.unique(self.values[x] * self.answers + self.values[other])
-            for x, other in self.space._steps()
+            for x, other in self.space.neighbour_pairs()
         ]
         return pairs_of(np.concatenate([*codes, np.empty(0, np.int64)]), self.answers)
 
@@ -185,12 +185,12 @@ class Listed(Query):
 
     def law(self, prior: Distribution) -> Floats:
         """Law of the answer."""
-        masses = np.bincount(self.values, prior._vector(), minlength=self.answers)
+        masses = np.bincount(self.values, prior.probabilities(), minlength=self.answers)
         return np.asarray(masses, np.float64)
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the answer if some probability may underflow."""
-        logs = prior._logs()
+        logs = prior.logs_if_rare()
         if logs is None:
             return None
         totals = np.full(self.answers, -math.inf)
@@ -199,7 +199,7 @@ class Listed(Query):
 
     def surprise(self, prior: Distribution) -> Floats:
         """Sum of p(x) ln p(x) over the databases behind each answer."""
-        own = surprise(prior._vector())
+        own = surprise(prior.probabilities())
         return np.asarray(np.bincount(self.values, own, minlength=self.answers), np.float64)
 
     def prior(self, law: Floats) -> Distribution:
@@ -207,7 +207,7 @@ class Listed(Query):
         pmf = np.zeros(self.space.size)
         seen, first = np.unique(self.values, return_index=True)
         pmf[first] = law[seen]
-        return Dense._trusted(pmf, self.space)
+        return Dense.of(pmf, self.space)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """Return one entry for each group. For single bits any two databases will do."""
@@ -231,7 +231,7 @@ class Listed(Query):
 
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
         """Return the first two neighbours that have the given answers. Cost O(N n m)."""
-        for x, moved in self.space._steps():
+        for x, moved in self.space.neighbour_pairs():
             places = np.flatnonzero((self.values[x] == answer) & (self.values[moved] == other))
             if len(places):
                 break

@@ -60,11 +60,11 @@ def _exchangeable_row_score_law(
     """
     if len(scores) > 1 < prior.space.n:
         own, others = scores[which[i]], arranged_law(scores, np.delete(which, i))
-        parts = without_one(prior._weights / prior.space.n)
+        parts = without_one(prior.type_weights / prior.space.n)
         joint = np.stack([np.tensordot(part, others, part.ndim) for part in parts])
         return placed(joint, own, largest_sum(scores, which) + 1)
     total, inside = type_sums(prior, scores[0])
-    weights, most = prior._weights[inside], largest_sum(scores, which)
+    weights, most = prior.type_weights[inside], largest_sum(scores, which)
     parts = [np.bincount(total, weights * share, most + 1) for share in _shares(prior, inside)]
     return np.asarray(np.stack(parts), np.float64)
 
@@ -84,25 +84,25 @@ def _exchangeable_log_row_score_law(
     total, inside = type_sums(prior, scores[0])
     for part, share in zip(logs, _shares(prior, inside), strict=True):
         held = share > 0
-        np.logaddexp.at(part, total[held], prior._log_weights[inside][held] + np.log(share[held]))
+        np.logaddexp.at(part, total[held], prior.log_weights[inside][held] + np.log(share[held]))
     return logs
 
 
 def _log_parts(prior: Exchangeable) -> list[Floats]:
     """Return logs of the chances of the others' counts together with each value of a row."""
     n, m = prior.space.n, prior.space.sizes[0]
-    shares = without_one(np.ones(prior._weights.shape) / n)
+    shares = without_one(np.ones(prior.type_weights.shape) / n)
     parts = []
     for v, share in enumerate(shares):
         ahead = tuple(slice(1, None) if a == v - 1 else slice(0, n) for a in range(m - 1))
         with np.errstate(divide="ignore"):
-            parts.append(np.asarray(prior._log_weights[ahead] + np.log(share)))
+            parts.append(np.asarray(prior.log_weights[ahead] + np.log(share)))
     return parts
 
 
 def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
     """Return the share of the rows that hold each value, [v, type]."""
-    counts = np.stack([prior._rest, *np.indices(prior._weights.shape)])
+    counts = np.stack([prior.zero_counts, *np.indices(prior.type_weights.shape)])
     return np.asarray(counts[:, inside] / prior.space.n)
 
 
@@ -125,8 +125,8 @@ def _product_row_score_laws(
         return
     most = _check_laws(prior, scores, which)
     steps = [
-        np.bincount(scores[kind], prior._laws[k]).astype(np.float64)
-        for k, kind in zip(prior._assignment.tolist(), which.tolist(), strict=True)
+        np.bincount(scores[kind], prior.distinct[k]).astype(np.float64)
+        for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True)
     ]
     before, behind = [np.ones(1)], [np.ones(1)]
     for first, last in zip(steps, reversed(steps), strict=True):
@@ -134,7 +134,7 @@ def _product_row_score_laws(
         behind.append(np.convolve(behind[-1], last))
     for i in rows.tolist():
         others = np.convolve(before[i], behind[len(steps) - 1 - i])
-        law = prior._laws[prior._assignment[i]]
+        law = prior.distinct[prior.assignment[i]]
         yield placed(law[:, None] * others, scores[which[i]], most + 1)
 
 
@@ -146,8 +146,8 @@ def _markov_row_score_laws(
     if len(rows) == 1:
         yield row_score_law(prior, scores, which, int(rows[0]))
         return
-    most, T, m = _check_laws(prior, scores, which), prior._transition, len(prior._initial)
-    before, behind = [prior._initial[:, None]], [np.ones((m, 1))]
+    most, T, m = _check_laws(prior, scores, which), prior.transition, len(prior.initial)
+    before, behind = [prior.initial[:, None]], [np.ones((m, 1))]
     for kind, last in zip(which[:-1].tolist(), which[:0:-1].tolist(), strict=True):
         before.append(T.T @ placed(before[-1], scores[kind]))
         behind.append(T @ placed(behind[-1], scores[last]))

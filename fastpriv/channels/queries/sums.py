@@ -59,14 +59,14 @@ class Sum(Query):
         self.scores, self.which = tuple(scores), which
         self.counts: list[int] = np.bincount(which, minlength=len(scores)).tolist()
         sizes: list[int] = np.array([len(s) for s in scores])[which].tolist()
-        self.space = Space._trusted(tuple(sizes))
+        self.space = Space.of(tuple(sizes))
         tops = [int(s.max()) for s in scores]
         self.answers = sum(c * t for c, t in zip(self.counts, tops, strict=True)) + 1
         check.fits(self.answers, "the list of sums", "use smaller scores")
         self.law_error = _law_error(self.space)
         self._powers: dict[tuple[int, int], Ints] = {}
 
-    def _definition(self) -> tuple[object, ...]:
+    def definition(self) -> tuple[object, ...]:
         return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class Sum(Query):
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the sum if some probability may underflow."""
-        if prior._log_least() > math.log(TINY):
+        if prior.log_smallest() > math.log(TINY):
             return None
         return log_score_law(prior, self.scores, self.which)
 
@@ -171,7 +171,7 @@ class Sum(Query):
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that law of the sum: exchangeable bits for a count."""
         if self.counts_bits():
-            return Exchangeable._trusted(law)
+            return Exchangeable.of(law)
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
@@ -254,7 +254,7 @@ class Histogram(Query):
         self._place = np.full(len(inside), -1, dtype=np.int64)
         self._place[inside] = np.arange(self.answers)
 
-    def _definition(self) -> tuple[object, ...]:
+    def definition(self) -> tuple[object, ...]:
         return (self.space,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -306,7 +306,7 @@ class Histogram(Query):
 
     def log_law(self, prior: Distribution) -> Floats | None:
         """Logs of the law of the histogram if some probability may underflow."""
-        if prior._log_least() > math.log(TINY):
+        if prior.log_smallest() > math.log(TINY):
             return None
         return np.asarray(log_histogram_law(prior)[self._place >= 0])
 
@@ -342,10 +342,10 @@ class Histogram(Query):
         """Return an exchangeable prior with that law of the histogram."""
         m = self.counts.shape[1]
         if m == 1:
-            return Dense._trusted(np.ones(1), self.space)
+            return Dense.of(np.ones(1), self.space)
         weights = np.zeros(len(self._place))
         weights[self._place >= 0] = law
-        return Exchangeable._trusted(weights.reshape((self.space.n + 1,) * (m - 1)))
+        return Exchangeable.of(weights.reshape((self.space.n + 1,) * (m - 1)))
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """Return one entry, since all rows are interchangeable."""

@@ -33,7 +33,7 @@ def slice_ways(query: Query, i: int) -> list[Ways]:
 @slice_ways.register
 def _listed_slice_ways(query: Listed, i: int) -> list[Ways]:
     """Count the databases that are listed. Cost O(N)."""
-    sizes, inner = query.space.sizes, int(query.space._strides[i])
+    sizes, inner = query.space.sizes, int(query.space.strides[i])
     blocks = np.swapaxes(query.values.reshape(-1, sizes[i], inner), 0, 1).reshape(sizes[i], -1)
     told = [np.unique(block, return_counts=True) for block in blocks]
     return [(answers, np.log(number)) for answers, number in told]
@@ -45,7 +45,7 @@ def _sum_slice_ways(query: Sum, i: int) -> list[Ways]:
     which = np.delete(query.which, i)
     if len(which):
         even = [np.full(len(scores), 1.0 / len(scores)) for scores in query.scores]
-        logs = log_score_law(Product._trusted(even, which), query.scores, which)
+        logs = log_score_law(Product.of(even, which), query.scores, which)
         logs = logs + math.fsum(math.log(len(query.scores[t])) for t in which.tolist())
     else:
         logs = np.zeros(1)
@@ -85,7 +85,7 @@ def _sum_group_ways(query: Sum, group: tuple[int, ...]) -> list[Ways]:
     logs = np.zeros(1)
     if len(which):
         even = [np.full(len(scores), 1.0 / len(scores)) for scores in query.scores]
-        logs = log_score_law(Product._trusted(even, which), query.scores, which)
+        logs = log_score_law(Product.of(even, which), query.scores, which)
         logs = logs + math.fsum(math.log(len(query.scores[t])) for t in which.tolist())
     rest = np.flatnonzero(logs > -math.inf)
     scores = [query.scores[query.which[i]].tolist() for i in group]

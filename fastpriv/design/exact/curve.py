@@ -279,7 +279,7 @@ def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
     """Add up the curves of the programs, on the common refinement of their pieces."""
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
     near = tracks[0][0].low.bounds
@@ -420,7 +420,7 @@ def _necessary(prior: Distribution) -> float:
     sizes = prior.space.sizes
     if prior.space.size > _MAX_DENSE or min(sizes) < 2:
         return 0.0
-    cube = prior._dense("the threshold", _MAX_DENSE)._vector().reshape(sizes)
+    cube = prior.as_dense("the threshold", _MAX_DENSE).probabilities().reshape(sizes)
     sums = sum(cube.sum(axis=i, keepdims=True) for i in range(len(sizes)))
     needed = float((sums / cube).max()) / len(sizes) - float(np.mean(sizes)) + 1.0
     error = 64 * len(sizes) * max(sizes) * ULP

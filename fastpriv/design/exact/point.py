@@ -154,8 +154,8 @@ def _channel(
             for vertex, entries in zip(vertices, parts, strict=True)
         ]
         if isinstance(prior, Product):
-            kernels = RowKernels([RowKernel(matrix) for matrix in matrices], prior._assignment)
-            return ProductChannel._trusted(kernels)
+            kernels = RowKernels([RowKernel(matrix) for matrix in matrices], prior.assignment)
+            return ProductChannel.of(kernels)
         return Channel(matrices[0], prior.space)
 
     def holds(parts: list[Entries]) -> bool:

@@ -154,15 +154,19 @@ def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[IntegerProg
     """Return the way that fits the prior, and its programs: one per distinct row of a product."""
     if isinstance(prior, Product):
         return "rows", [
-            _over_databases(whole_numbers(law), (len(law),), joint) for law in prior._laws
+            _over_databases(whole_numbers(law), (len(law),), joint) for law in prior.distinct
         ]
     if isinstance(prior, Exchangeable):
         types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
         table = prior.weights
         weights = whole_numbers(float(table[kind[0][1:]]) for kind in types.counts)
         return "types", [integer_program(types, weights, joint)]
-    listed = prior._dense("the exact program", 1 << 12)
-    exact = _chain_weights(prior) if isinstance(prior, Markov) else whole_numbers(listed._vector())
+    listed = prior.as_dense("the exact program", 1 << 12)
+    exact = (
+        _chain_weights(prior)
+        if isinstance(prior, Markov)
+        else whole_numbers(listed.probabilities())
+    )
     return "dense", [_over_databases(exact, prior.space.sizes, joint)]
 
 
@@ -171,10 +175,10 @@ def _chain_weights(prior: Markov) -> list[int]:
 
     Every law is divided by its exact sum: products of floats may be rounded, or underflow.
     """
-    steps = [whole_numbers(row) for row in prior._transition]
+    steps = [whole_numbers(row) for row in prior.transition]
     whole = math.lcm(*map(sum, steps))
     steps = [[step * (whole // sum(row)) for step in row] for row in steps]
-    paths = list(enumerate(whole_numbers(prior._initial)))
+    paths = list(enumerate(whole_numbers(prior.initial)))
     for _ in range(prior.space.n - 1):
         paths = [(b, mass * step) for a, mass in paths for b, step in enumerate(steps[a])]
     return [mass for _, mass in paths]

@@ -165,7 +165,7 @@ def _power(quotient: Fraction, ratio: Fraction) -> int:
 
 def total_value(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
     """Return the value of a solution: the sum over the rows of a product."""
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
     return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
 
 
@@ -284,7 +284,7 @@ class ExactSolution:
         if not isinstance(self.prior, Product):
             return tables[0]
         matrix = [[Fraction(1)]]
-        for k in self.prior._assignment.tolist():
+        for k in self.prior.assignment.tolist():
             matrix = [[a * b for a in row for b in part] for row in matrix for part in tables[k]]
         return matrix
 

@@ -63,7 +63,7 @@ def _product_interval_leak(
     channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Every row by itself."""
-    rows = (kernel.matrix[None] for kernel in channel._kernels.distinct)
+    rows = (kernel.matrix[None] for kernel in channel.kernels.distinct)
     return _clipped(rows, low, high, gap, clock)
 
 
@@ -72,7 +72,7 @@ def _query_interval_leak(
     channel: QueryChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """A count: only the number of other bits with the larger chance matters."""
-    if not channel._query.counts_bits():
+    if not channel.query.counts_bits():
         plain = Channel(channel.nearest_matrix(), channel.space)
         return interval_leak(plain, low, high, gap, clock)
     table, n = _shifted(channel), channel.space.n
@@ -82,7 +82,7 @@ def _query_interval_leak(
 
 def _shifted(channel: QueryChannel) -> Floats:
     """Return the output laws of a count for both values of a bit, [bit, other ones, output]."""
-    matrix, n = channel._kernel.matrix, channel.space.n
+    matrix, n = channel.kernel.matrix, channel.space.n
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _WORK)
     return np.stack([matrix[:-1], matrix[1:]])
 
@@ -177,7 +177,7 @@ def _query_common_leak(
     channel: QueryChannel, c: float, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """A count is a function of the number of ones."""
-    if not channel._query.counts_bits():
+    if not channel.query.counts_bits():
         return common_leak.dispatch(AbstractChannel)(channel, c, gap, clock)
     return _by_intervals([_shifted(channel)], channel, 0.0, c, gap, clock)
 

@@ -157,7 +157,7 @@ def individual_capacity(
         if isinstance(kind, IidPriors):
             return common_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
-            return row_box_leak(mechanism, kind._row, gap, clock)
+            return row_box_leak(mechanism, kind.record_set, gap, clock)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
         rest = None if seconds is None else clock.left()
@@ -305,16 +305,16 @@ def _product_largest_leak(
     def search(part: ProductChannel) -> IndividualCapacity:
         return searched(part, k, gap, time_limit)
 
-    if k == 1 and fits(channel._kernels):
+    if k == 1 and fits(channel.kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
-        return by_flips(channel._kernels, gap, clock, capacity(channel, 1e-3).upper)
-    if channel.space.size * channel._output_count <= _SEARCHED:
+        return by_flips(channel.kernels, gap, clock, capacity(channel, 1e-3).upper)
+    if channel.space.size * channel.output_count <= _SEARCHED:
         return search(channel)
-    if k == 1 and alike(channel._kernels):
+    if k == 1 and alike(channel.kernels):
         clock = Clock(math.inf if time_limit is None else time_limit)
-        most = min(capacity(channel, 1e-9).upper, affinity_limit(channel._kernels, k))
-        return by_types(channel._kernels, gap, clock, most)
-    most = affinity_limit(channel._kernels, k)
+        most = min(capacity(channel, 1e-9).upper, affinity_limit(channel.kernels, k))
+        return by_types(channel.kernels, gap, clock, most)
+    most = affinity_limit(channel.kernels, k)
     return by_part(channel, _SEARCHED, k, search, most)
 
 
@@ -325,7 +325,7 @@ def _hamming_largest_leak(
     """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
     clock = Clock(math.inf if time_limit is None else time_limit)
     kinds = row_kernels(channel)
-    bracket = by_copies(kinds, channel._kernels.assignment, k, clock)
+    bracket = by_copies(kinds, channel.kernels.assignment, k, clock)
     narrow = bracket.width <= gap * min(1.0, bracket.lower)
     if k > 1 and channel.space.m and not narrow:
         half = Clock(clock.share(2))

@@ -52,14 +52,14 @@ def convex_leak(
     program over the laws seen so far chooses the vector, and the law with this mean is the next
     one. The simplex in which the bound is loosest is halved.
     """
-    size, outputs = channel.space.size, channel._output_count
+    size, outputs = channel.space.size, channel.output_count
     advice = "use fewer databases or outputs, or priors without bounds"
     check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
     pairs = max(channel.space.sizes) * outputs
     check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
     matrix = np.array(channel.nearest_matrix())
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
-    if priors._symmetric():  # rows of one role are alike for the set, too
+    if priors.symmetric():  # rows of one role are alike for the set, too
         rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
@@ -112,7 +112,7 @@ class _Row:
     def __init__(
         self, channel: AbstractChannel, matrix: Floats, priors: ConvexPriors, i: int
     ) -> None:
-        inner, self.m = int(channel.space._strides[i]), channel.space.sizes[i]
+        inner, self.m = int(channel.space.strides[i]), channel.space.sizes[i]
         self.values: Ints = np.arange(len(matrix)) // inner % self.m
         self.W = np.ascontiguousarray(matrix[:, matrix.any(axis=0)])
         self.priors = priors
@@ -177,7 +177,7 @@ class _Row:
 
     def _largest(self, weights: Floats) -> tuple[float, Floats]:
         """Return the largest mean over the set, rounded up, and the joint law of who has it."""
-        least, law = self.priors._least_sum(-weights)
+        least, law = self.priors.smallest_sum(-weights)
         return -least, self._joint(law)
 
     def _proved(self, simplices: Floats, heights: Floats, g: Floats, tangent: Floats) -> float:

@@ -47,8 +47,8 @@ _SHOWN = 1e4
 def row_kernels(channel: HammingChannel) -> list[Symmetric]:
     """Return the distinct rows of E_d, with an epsilon whose multiples and squares are finite."""
     if channel.epsilon <= _SHOWN:
-        return channel._symmetric()
-    return [Symmetric(kernel.m, _SHOWN) for kernel in channel._symmetric()]
+        return channel.symmetric()
+    return [Symmetric(kernel.m, _SHOWN) for kernel in channel.symmetric()]
 
 
 def opposite_capacity(rows: list[Symmetric]) -> Bracket:
@@ -101,7 +101,7 @@ def _net_law(rows: list[Symmetric]) -> Floats:
         place = {m: j for j, m in enumerate(kinds)}
         laws = [np.array([k.off, (k.m - 2) * k.off, k.stay]) for k in kinds.values()]
         which = np.array([place[kernel.m] for kernel in rows])
-        law = score_law(Product._trusted(laws, which), [np.arange(3)], np.zeros(n, np.int64))
+        law = score_law(Product.of(laws, which), [np.arange(3)], np.zeros(n, np.int64))
         return np.asarray(law[n + 1 :] + law[:n][::-1])
     r, others = math.exp(-epsilon), rows[0].m - 2
     masses = np.zeros(n + 1)
@@ -170,7 +170,7 @@ def _binomial(n: int, hit: float, miss: float) -> Floats:
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> IndividualCapacity:
     """Bracket for groups of k rows. Every other row copies a row of the group of its size."""
-    space = Space._trusted(tuple(kinds[t].m for t in which.tolist()))
+    space = Space.of(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
     live = np.flatnonzero(size > 1)
     group = tuple(np.sort(np.argsort(-size, kind="stable")[:k]).tolist())
@@ -228,14 +228,14 @@ def by_part(
     Further rows can only help an adversary, so this is a lower bound. The upper end is the sum of
     ln m over the rows of the group, or the capacity of all rows, or ``most``, if that is less.
     """
-    kernels = channel._kernels
+    kernels = channel.kernels
     told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
     order = np.argsort(-told[kernels.assignment], kind="stable")
     sizes = np.array([math.prod(kernel.shape) for kernel in kernels.distinct], dtype=np.float64)
     logs = np.cumsum(np.log(sizes)[kernels.assignment][order])
     fitting = int((logs <= math.log(entries) + 1e-9).sum())
     rows = np.sort(order[: max(fitting, k)])
-    part = search(channel._trusted(RowKernels(kernels.distinct, kernels.assignment[rows])))
+    part = search(channel.of(RowKernels(kernels.distinct, kernels.assignment[rows])))
     who = part.adversary
     assert who is not None  # every search names its adversary
     databases = np.zeros((len(who.law), channel.space.n), dtype=np.int64)

@@ -70,7 +70,7 @@ def cross_capacity(
     if k == 1:
         return Bracket(0.0, 0.0)
     # Some optimal input law has at most as many rows as there are outputs.
-    if k >= min(mechanism._output_count, mechanism.space.size):
+    if k >= min(mechanism.output_count, mechanism.space.size):
         return capacity(mechanism, gap)
     return best_databases(mechanism, k, gap, time_limit)
 
@@ -105,7 +105,7 @@ def _hamming_best_databases(
 ) -> Bracket:
     """Closed form if every row that has a choice has at least k values."""
     kinds = row_kernels(channel)
-    rows = [kinds[t] for t in channel._kernels.assignment.tolist() if kinds[t].m > 1]
+    rows = [kinds[t] for t in channel.kernels.assignment.tolist() if kinds[t].m > 1]
     few = len(rows) <= _COUNTED or k == 2 or {row.m for row in rows} == {k}
     if rows and few and k <= min(row.m for row in rows):
         return shown_capacity(rows, k, Clock(time_limit))

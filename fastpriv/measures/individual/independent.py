@@ -54,9 +54,9 @@ def _product_independent_leak(
     channel: ProductChannel, gap: float, clock: Clock
 ) -> IndividualCapacity:
     """Return the largest capacity of one row's channel. Cost O(distinct rows)."""
-    told = [row_capacity(kernel, gap) for kernel in channel._kernels.distinct]
+    told = [row_capacity(kernel, gap) for kernel in channel.kernels.distinct]
     at = int(np.argmax([part.lower for part, _ in told]))
-    i, (best, law) = int(np.argmax(channel._kernels.assignment == at)), told[at]
+    i, (best, law) = int(np.argmax(channel.kernels.assignment == at)), told[at]
     who = None
     if len(law) * channel.space.n <= check.MAX_VECTOR:
         databases = np.zeros((len(law), channel.space.n), dtype=np.int64)
@@ -75,7 +75,7 @@ def _lines(query: Query) -> list[Ints]:
     kinds = query.kinds()
     lines = []
     for i in np.unique(kinds, return_index=True)[1].tolist():
-        inner = int(query.space._strides[i])
+        inner = int(query.space.strides[i])
         blocks = np.swapaxes(values.reshape(-1, sizes[i], inner), 1, 2).reshape(-1, sizes[i])
         if sizes[i] > 1:
             lines.append(np.unique(np.sort(blocks, axis=1), axis=0))
@@ -112,7 +112,7 @@ def _found(query: Query, line: Ints) -> tuple[int, Ints]:
     for i in range(query.space.n):
         if sizes[i] != len(line):
             continue
-        inner = int(query.space._strides[i])
+        inner = int(query.space.strides[i])
         blocks = np.swapaxes(values.reshape(-1, sizes[i], inner), 1, 2).reshape(-1, sizes[i])
         places = np.flatnonzero((np.sort(blocks, axis=1) == line).all(axis=1))
         if len(places):

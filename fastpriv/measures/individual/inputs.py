@@ -21,7 +21,7 @@ _LEAST = 1e-300
 def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
     """Return laws of a set in several directions."""
     rng = np.random.default_rng(0)  # where searches start; what they reach is computed
-    return [priors._least_sum(rng.random(priors.size))[1] for _ in range(count)]
+    return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
 
 
 def most_information(
@@ -42,7 +42,7 @@ def most_information(
         told = _told(seen, p)
         slack = (8.0 * seen.size + 64.0) * ULP * (1.0 + float(np.abs(told).max()))
         lower = max(lower, float(p @ told) - slack)
-        least, law = priors._least_sum(-told)
+        least, law = priors.smallest_sum(-told)
         upper = min(upper, slack - least)
         if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
             break

@@ -35,7 +35,7 @@ def row_box_leak(
     if box.size == 2:
         return interval_leak(channel, *chances(box), gap, clock)
     if isinstance(channel, ProductChannel):
-        tables = [kernel.matrix[None] for kernel in channel._kernels.distinct]
+        tables = [kernel.matrix[None] for kernel in channel.kernels.distinct]
     else:
         tables = _at_corners(channel, corners(box))
     bounded = [pair for part in tables for pair in _bounded(part)]

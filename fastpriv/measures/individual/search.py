@@ -46,7 +46,7 @@ def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
 @as_query.register
 def _query_as_query(channel: QueryChannel) -> tuple[Query, Floats]:
     """Return the query itself and the laws of its answers."""
-    return channel._query, channel._kernel.matrix
+    return channel.query, channel.kernel.matrix
 
 
 def capped(
@@ -112,7 +112,7 @@ def searched(
     leak = widened(leak, channel.matrix_error)
     if not isinstance(channel, TiltedChannel):
         return leak
-    bracket = channel._widened(leak)  # at small epsilon the rounded matrix says nothing
+    bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
     return IndividualCapacity(bracket.lower, bracket.upper, who)
 
 

@@ -75,7 +75,7 @@ def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Int
         _WORK,
     )
     everything, step = np.arange(size), max(1, _BATCH // (2 * outputs))
-    strides = channel.space._strides.tolist()
+    strides = channel.space.strides.tolist()
     for i in range(n):
         first = everything[everything // strides[i] % 2 == 0]
         for last in range(i, n):

@@ -32,8 +32,8 @@ def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
     A + B = s + r t, and the quotient has its maximum at an end or where
     b r t^2 + 2 a r t + a s = 0.
     """
-    matrix, possible = scaled_matrix(channel), box._possible()
-    inner, m = int(channel.space._strides[i]), channel.space.sizes[i]
+    matrix, possible = scaled_matrix(channel), box.possible()
+    inner, m = int(channel.space.strides[i]), channel.space.sizes[i]
     values = np.arange(channel.space.size) // inner % m
     tops = np.where(possible[:, None], matrix, 0.0).max(axis=0)
     worst = np.ones(matrix.shape[1])
@@ -48,8 +48,8 @@ def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
 
 def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
     """Return the largest A/(t (A + B)) over the box, rounded up."""
-    least, room = box._lower, box._upper - box._lower
-    taken, free = math.fsum(least[own]), box._free
+    least, room = box.lower, box.upper - box.lower
+    taken, free = math.fsum(least[own]), box.free
     first = max(0.0, free - math.fsum(room[~own]))  # what the other values cannot take
     last = max(first, min(free, math.fsum(room[own])))
     most = _filled(-column[own], least[own], room[own])  # from t - taken to -A
@@ -97,7 +97,7 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
 
 def chances(box: Box) -> tuple[Chance, Chance]:
     """Return the laws of a bit with the least and with the largest chance of the value 1."""
-    (low0, low1), (high0, high1) = box._lower.tolist(), box._upper.tolist()
+    (low0, low1), (high0, high1) = box.lower.tolist(), box.upper.tolist()
     least = min(high0, 1.0 - low1), max(low1, 1.0 - high0)
     most = max(low0, 1.0 - high1), min(high1, 1.0 - low0)
     return least, most
@@ -113,9 +113,9 @@ def corners(box: Box) -> Floats:
         others = [x for x in range(m) if x != k]
         for choice in itertools.product((0, 1), repeat=m - 1):
             law = np.zeros(m)
-            law[others] = np.where(choice, box._upper[others], box._lower[others])
+            law[others] = np.where(choice, box.upper[others], box.lower[others])
             law[k] = 1.0 - math.fsum(law)
-            if box._lower[k] - 4 * ULP <= law[k] <= box._upper[k] + 4 * ULP:
+            if box.lower[k] - 4 * ULP <= law[k] <= box.upper[k] + 4 * ULP:
                 laws.append(np.maximum(law, 0.0))
     return _distinct(np.array(laws))
 
@@ -136,7 +136,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     The chance of y is linear in the law of each row, and its quotient by the one given x_i is
     linear-fractional in the laws of the others. So all other rows are at corners of the box.
     """
-    laws, n, outputs = corners(box), channel.space.n, channel._output_count
+    laws, n, outputs = corners(box), channel.space.n, channel.output_count
     sides = [box.size if j == i else len(laws) for j in range(n)]
     check.fits(
         math.prod(sides) * outputs,
@@ -144,7 +144,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
         "use fewer rows, or a channel that acts row by row",
         _CORNERS,
     )
-    matrix, possible = scaled_matrix(channel), box._possible()
+    matrix, possible = scaled_matrix(channel), box.possible()
     tops = matrix.max(axis=0)
     chances = (matrix / np.where(tops > 0.0, tops, 1.0))[:, tops > 0.0]
     slack = (2 * n * (box.size + 2) + 32) * ULP
@@ -174,6 +174,6 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
 @row_box_level.register
 def _product_row_box_level(channel: ProductChannel, box: Box, i: int | None) -> float:
     """Every row by itself."""
-    kinds = [channel._kernels[i]] if i is not None else channel._kernels.distinct
+    kinds = [channel.kernels[i]] if i is not None else channel.kernels.distinct
     alone = [row_box_level(Channel(kernel.matrix, [box.size]), box, 0) for kernel in kinds]
     return alone[0] if i is not None else add_over_rows(channel, alone)

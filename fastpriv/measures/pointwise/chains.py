@@ -25,7 +25,7 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
     """
     from fastpriv.kernels import chain_odds_range
 
-    start, back = prior._log_chain
+    start, back = prior.log_chain
     first = float(start[0] - start[1])
     outputs = np.array([kernel.shape[1] for kernel in kernels.distinct])
     near = np.full((len(outputs), int(outputs.max()), 2), -math.inf)

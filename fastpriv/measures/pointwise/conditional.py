@@ -71,10 +71,10 @@ def conditional_pml(
         values = _known(mechanism, given)
         if y is not None:
             return known_leakage_at(mechanism, law, values, output_rows(mechanism, y))
-        check.fits(mechanism._output_count, "the leakage of every output", "give one y=")
+        check.fits(mechanism.output_count, "the leakage of every output", "give one y=")
         known = law.given(values)
     else:
-        known = law._dense("the law given an event")._restricted(_event(given, law.space.size))
+        known = law.as_dense("the law given an event").restricted(_event(given, law.space.size))
     if y is not None:
         return leakage_at(mechanism, known, output_rows(mechanism, y))
     return leakages(mechanism, known).above
@@ -93,13 +93,13 @@ def _set_given(
     if isinstance(given, Mapping):
         event, index = np.ones(space.size, dtype=bool), np.arange(space.size)
         for i, value in _known(mechanism, given).items():
-            event &= index // int(space._strides[i]) % space.sizes[i] == value
+            event &= index // int(space.strides[i]) % space.sizes[i] == value
     else:
         event = _event(given, space.size)
     leaks = set_conditional_leakages(priors, mechanism, event)
     if y is None:
         return leaks
-    return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
+    return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
 
 
 def _known(mechanism: AbstractChannel, given: Mapping[int, int]) -> dict[int, int]:
@@ -139,5 +139,5 @@ def _product_known_leakage_at(
 ) -> float:
     """Along a chain; otherwise under the prior given the values."""
     if isinstance(prior, Markov | HiddenMarkov):
-        return leakage_given(prior, channel._kernels, values, y)
+        return leakage_given(prior, channel.kernels, values, y)
     return leakage_at(channel, prior.given(values), y)

@@ -101,7 +101,7 @@ def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     errors, the leakage capacity is a second bound.
     """
     matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
-    both = matrix_leakages(matrix, prior._vector(), error, prior._logs())
+    both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
     if error == 0.0:
         return both
     most = extreme_level(channel)
@@ -127,28 +127,28 @@ def level_bounds(
 @singledispatch
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
-    return float(leakages(channel, prior).above[channel._column_of(y)])
+    return float(leakages(channel, prior).above[channel.column_index(y)])
 
 
 @leakages.register
 def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel._matrix, prior._vector(), logs=prior._logs())
+    return matrix_leakages(channel.array, prior.probabilities(), logs=prior.logs_if_rare())
 
 
 @leakage_at.register
 def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel._matrix[:, [channel._column_of(y)]])
-    return float(matrix_leakages(one, prior._vector(), logs=prior._logs()).above[0])
+    one = np.ascontiguousarray(channel.array[:, [channel.column_index(y)]])
+    return float(matrix_leakages(one, prior.probabilities(), logs=prior.logs_if_rare()).above[0])
 
 
 @leakage_levels.register
 def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float, float]:
     """One pass over the matrix; in vectors over outputs where some are rare."""
-    if prior._logs() is None:
+    if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
-        above = measured(run, channel._matrix, prior._vector()[None])
+        above = measured(run, channel.array, prior.probabilities()[None])
         if not math.isnan(above):
             return above, below.item()
     return leakages(channel, prior).largest()
@@ -161,37 +161,37 @@ def _both_levels(below: Floats, W: Floats, P: Floats, off: float, above: Floats)
 @leakages.register
 def _product_leakages(channel: ProductChannel, prior: Distribution) -> Leakages:
     """In the structure of the prior."""
-    channel._check_vector()
-    return rows_leakages(prior, channel._kernels)
+    channel.check_vector_fits()
+    return rows_leakages(prior, channel.kernels)
 
 
 @leakage_levels.register
 def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tuple[float, float]:
     """In the structure of the prior."""
-    return rows_levels(prior, channel._kernels)
+    return rows_levels(prior, channel.kernels)
 
 
 @leakage_at.register
 def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
-    return column(prior, channel._kernels, y).leakage()
+    return column(prior, channel.kernels, y).leakage()
 
 
 @leakages.register
 def _query_leakages(channel: QueryChannel, prior: Distribution) -> Leakages:
     """An output leaks about the answer as much as about the database."""
-    return _answer_leakages(channel, channel._kernel.matrix, prior)
+    return _answer_leakages(channel, channel.kernel.matrix, prior)
 
 
 @leakage_at.register
 def _query_leakage_at(channel: QueryChannel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel._kernel.matrix[:, y])
+    one = np.ascontiguousarray(channel.kernel.matrix[:, y])
     return float(_answer_leakages(channel, one, prior).above[0])
 
 
 def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -> Leakages:
-    query = channel._query
+    query = channel.query
     return matrix_leakages(laws, query.law(prior), query.law_error, query.log_law(prior))
 
 
@@ -200,15 +200,15 @@ def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
     types = as_exchangeable(prior)
     if types is None:
-        return leakages(channel._plain(), prior)
-    return Leakages(*map(channel._spread_out, type_leakages(channel, types)))
+        return leakages(channel.as_channel(), prior)
+    return Leakages(*map(channel.spread_out, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
     types = as_exchangeable(prior)
     if types is None:
-        return leakage_levels(channel._plain(), prior)
+        return leakage_levels(channel.as_channel(), prior)
     return type_leakages(channel, types).largest()
 
 
@@ -217,20 +217,20 @@ def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> floa
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
     types = as_exchangeable(prior)
     if types is None:
-        law, logs = channel._class_law(prior, y)
-        entry = channel._entries[int(channel._types.number(y[None])[0])]
+        law, logs = channel.class_distribution(prior, y)
+        entry = channel.entries[int(channel.types.number(y[None])[0])]
         error = type_error(channel.space.n)
         return float(matrix_leakages(entry[:, None], law, error, logs).above[0])
-    return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
+    return float(type_leakages(channel, types).above[channel.types.number(y[None])[0]])
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
     """Return both leakages of an output of each type, from the laws of types. O(classes)."""
-    weights = type_weights(channel._types, prior)
+    weights = type_weights(channel.types, prior)
     alive = possible_types(channel, prior)
-    law = channel._output_types(weights) / np.exp(channel._types.log_sizes)
+    law = channel.output_types(weights) / np.exp(channel.types.log_sizes)
     both = np.zeros((2, len(law)))
-    for j, (classes, entry) in enumerate(zip(channel._classes, channel._entries, strict=True)):
+    for j, (classes, entry) in enumerate(zip(channel.classes, channel.entries, strict=True)):
         seen = entry[alive[classes.row]]
         # An output too rare for a double may leak any amount.
         if seen.max() > 0:
@@ -239,20 +239,20 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel._entry) + 8 * channel.space.n + 64) * ULP
+    slack = (len(channel.entry) + 8 * channel.space.n + 64) * ULP
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
 def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool_]:
     """Return which types of databases can occur."""
-    return np.asarray(log_type_weights(channel._types, prior) > -math.inf)
+    return np.asarray(log_type_weights(channel.types, prior) > -math.inf)
 
 
 @leakages.register
 def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
-    occurs, tilt = channel._tilt()
-    both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
+    occurs, tilt = channel.tilt()
+    both = vector_leakages(prior.probabilities(), channel.kernels, prior.logs_if_rare(), tilt)
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
@@ -268,10 +268,10 @@ def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> 
     """By the type of the output where rows are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
-        return float(leakages(channel, prior).above[channel._column_of(y)])
-    assert channel._by_type is not None
-    counts = np.bincount(y, minlength=len(channel._by_type.types))
-    at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))
+        return float(leakages(channel, prior).above[channel.column_index(y)])
+    assert channel.by_type is not None
+    counts = np.bincount(y, minlength=len(channel.by_type.types))
+    at = np.flatnonzero((channel.by_type.types == counts[:, None]).all(axis=0))
     return float(by_type.above[at[0]])
 
 
@@ -280,21 +280,21 @@ def _posterior_chain_leakage_levels(
     channel: PosteriorChain, prior: Distribution
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
-    if not channel._own(prior):
+    if not channel.owns(prior):
         return leakage_levels.dispatch(TiltedChannel)(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
-    above = scale - prior._log_least()
+    above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
-    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior._log_least())
+    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior.log_smallest())
     return max(above, 0.0) + error, max(below, 0.0) + error
 
 
 @leakage_at.register
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
-    if not channel._own(prior):
+    if not channel.owns(prior):
         return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
-    log = float(prior._log_prob(y[None, :])[0])
+    log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error
 
@@ -308,21 +308,21 @@ def _log_stay(channel: PosteriorChain) -> float:
 @leakages.register
 def _tilted_product_leakages(channel: TiltedProduct, prior: Distribution) -> Leakages:
     """Those of the rows, and their rounding."""
-    both = leakages(channel._rows, prior)
-    return Leakages(*(np.where(v > 0.0, v + channel._rounding, 0.0) for v in both))
+    both = leakages(channel.as_product, prior)
+    return Leakages(*(np.where(v > 0.0, v + channel.rounding_error, 0.0) for v in both))
 
 
 @leakage_levels.register
 def _tilted_product_leakage_levels(
     channel: TiltedProduct, prior: Distribution
 ) -> tuple[float, float]:
-    above, below = leakage_levels(channel._rows, prior)
-    return above + channel._rounding, below + channel._rounding
+    above, below = leakage_levels(channel.as_product, prior)
+    return above + channel.rounding_error, below + channel.rounding_error
 
 
 @leakage_at.register
 def _tilted_product_leakage_at(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
-    return leakage_at(channel._rows, prior, y) + channel._rounding
+    return leakage_at(channel.as_product, prior, y) + channel.rounding_error
 
 
 @leakages.register

@@ -63,7 +63,7 @@ def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -
 @iid_level.register
 def _product_iid_level(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
     """At an end: the log of a row's quotient is convex in p, and so is their sum."""
-    kernels, levels = channel._kernels, []
+    kernels, levels = channel.kernels, []
     if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
         rows = range(len(kernels)) if i is None else [i]
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
@@ -82,9 +82,9 @@ def _query_iid_level(
     channel: QueryChannel, c: float, i: int | None, clock: Clock
 ) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
-    if not channel._query.counts_bits():
+    if not channel.query.counts_bits():
         return iid_level.dispatch(AbstractChannel)(channel, c, i, clock)
-    matrix, n = channel._kernel.matrix, channel.space.n
+    matrix, n = channel.kernel.matrix, channel.space.n
     ones = np.arange(n + 1)
     if i is None:
         most = np.broadcast_to(matrix.max(axis=0), matrix.shape)

@@ -79,17 +79,17 @@ def _product_interval_level(
 ) -> float:
     """Every row by itself."""
     if i is not None:
-        return interval_level(Channel(channel._kernels[i].matrix, [2]), low, high, 0)
-    rows = [Channel(kernel.matrix, [2]) for kernel in channel._kernels.distinct]
+        return interval_level(Channel(channel.kernels[i].matrix, [2]), low, high, 0)
+    rows = [Channel(kernel.matrix, [2]) for kernel in channel.kernels.distinct]
     return add_over_rows(channel, [interval_level(row, low, high, None) for row in rows])
 
 
 @interval_level.register
 def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
     """A count: only the number of bits with the larger chance matters. Cost O(n^2 K)."""
-    if not channel._query.counts_bits():
+    if not channel.query.counts_bits():
         return interval_level.dispatch(AbstractChannel)(channel, low, high, i)
-    n, matrix = channel.space.n, channel._kernel.matrix
+    n, matrix = channel.space.n, channel.kernel.matrix
     matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
     error = corner_error(n, low, high)

@@ -102,7 +102,7 @@ def row_pml(
         leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
         if y is None:
             return leaks
-        return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
+        return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
     i = row_number(mechanism, i)
     if y is not None:
@@ -117,7 +117,7 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
         return leakages(channel, prior).above
     marginal, off = log_marginal(prior, i)
     values = np.flatnonzero(marginal > -math.inf)
-    check.fits(len(values) * channel._output_count, "a law of the output per value", "give one y=")
+    check.fits(len(values) * channel.output_count, "a law of the output per value", "give one y=")
     laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
     return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
 
@@ -125,7 +125,7 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
 @row_leakages.register
 def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
     """From the joint law of the row and the answer."""
-    laws = channel._query.row_laws(prior, np.array([i]))
+    laws = channel.query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
         return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
     return next(_joint_leakages(channel, prior, [i], laws))
@@ -135,7 +135,7 @@ def _joint_leakages(
     channel: QueryChannel, prior: Distribution, rows: Sequence[int], joints: Iterator[Floats]
 ) -> Iterator[Floats]:
     """Yield the leakage of every output about some rows, from the joint laws [v, answer]."""
-    matrix, error = channel._kernel.matrix, law_error(channel)
+    matrix, error = channel.kernel.matrix, law_error(channel)
     while joints_now := list(itertools.islice(joints, _TOGETHER)):
         # A power of two keeps products of small numbers from underflowing, and is exact.
         outputs = np.concatenate(joints_now) * 2.0**900 @ matrix
@@ -148,8 +148,8 @@ def _joint_leakages(
             with np.errstate(divide="ignore"):
                 laws = np.log(law[values] * 2.0**-900)  # exact where it is not rare
                 if len(rare):
-                    exact = prior._log_least() > math.log(TINY)
-                    logs = np.log(joint) if exact else channel._query.log_row_law(prior, i)
+                    exact = prior.log_smallest() > math.log(TINY)
+                    logs = np.log(joint) if exact else channel.query.log_row_law(prior, i)
                     laws[:, rare] = [log_law(matrix[:, rare], logs[v]) for v in values]
             given = list(laws - marginal[values, None])
             yield leakages_of_laws(given, marginal[values], error) + off
@@ -163,7 +163,7 @@ def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Flo
         return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
     check.fits(channel.space.size, "a vector over outputs", "give one y=")
     outputs = channel.space.rows(np.arange(channel.space.size))
-    return type_row_leakages(channel, types)[channel._types.number(outputs), outputs[:, i]]
+    return type_row_leakages(channel, types)[channel.types.number(outputs), outputs[:, i]]
 
 
 def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
@@ -174,12 +174,12 @@ def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
     """
     marginal, off = log_marginal(prior, 0)
     values = np.flatnonzero(marginal > -math.inf)
-    leaks = np.zeros((len(channel._classes), len(marginal)))
+    leaks = np.zeros((len(channel.classes), len(marginal)))
     if len(values) == 1:
         return leaks
-    weights, sizes = log_type_weights(channel._types, prior), channel._types.log_sizes
+    weights, sizes = log_type_weights(channel.types, prior), channel.types.log_sizes
     for kind, classes, entry, leak in zip(
-        channel._types.counts, channel._classes, channel._entries, leaks, strict=True
+        channel.types.counts, channel.classes, channel.entries, leaks, strict=True
     ):
         with np.errstate(divide="ignore"):
             logs = weights[classes.row] - sizes[classes.row] + classes.log_count + np.log(entry)
@@ -209,7 +209,7 @@ def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
     """From the joint laws of rows and the answer, which share the sums of the rows beside."""
     rows = unlike_rows(channel, prior)
-    laws = channel._query.row_laws(prior, rows)
+    laws = channel.query.row_laws(prior, rows)
     if laws is None or channel.space.n == 1:
         return worst_row_level.dispatch(AbstractChannel)(channel, prior)
     return max(float(leaks.max()) for leaks in _joint_leakages(channel, prior, rows.tolist(), laws))
@@ -218,7 +218,7 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
 def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
     """Return one row of each kind: rows that play the same part in the channel and the prior."""
     kinds = row_kinds(channel)
-    firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior._alike()]
+    firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior.alike_records()]
     return np.sort(np.concatenate(firsts))
 
 
@@ -244,31 +244,31 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
     """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
     if isinstance(prior, Markov):
         if prior.space.m == 2:
-            return float(chain_row_levels(prior, channel._kernels)[i])
+            return float(chain_row_levels(prior, channel.kernels)[i])
         check.fits(
-            channel._output_count,
+            channel.output_count,
             "the leakage of all outputs of a chain of more than two values a row, which",
             "ask row_pml for single outputs, y=, or use bits or fewer rows",
         )
     if not isinstance(prior, Product):
         return row_level.dispatch(AbstractChannel)(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
-    row = Product._trusted([prior._laws[prior._assignment[i]]], first)
-    return rows_levels(row, RowKernels([channel._kernels[i]], first))[0]
+    row = Product.of([prior.distinct[prior.assignment[i]]], first)
+    return rows_levels(row, RowKernels([channel.kernels[i]], first))[0]
 
 
 @worst_row_level.register
 def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> float:
     """All rows of a chain of bits at once."""
     if isinstance(prior, Markov) and prior.space.m == 2:
-        return float(chain_row_levels(prior, channel._kernels).max())
+        return float(chain_row_levels(prior, channel.kernels).max())
     return worst_row_level.dispatch(AbstractChannel)(channel, prior)
 
 
 @singledispatch
 def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
     """Return the leakage of one output about row i, from those of all outputs."""
-    return float(row_leakages(channel, prior, i)[channel._column_of(y)])
+    return float(row_leakages(channel, prior, i)[channel.column_index(y)])
 
 
 @row_leakage_at.register
@@ -277,8 +277,8 @@ def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int
 
     P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
     """
-    kernel, (marginal, off) = channel._kernels[i], log_marginal(prior, i)
-    shown = channel._kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+    kernel, (marginal, off) = channel.kernels[i], log_marginal(prior, i)
+    shown = channel.kernels.replaced(i, RowKernel(np.eye(len(marginal))))
     values = np.flatnonzero((marginal + kernel.log_near[:, y[i]]) > -math.inf)
     logs, where = kernel.log_near[values, y[i]], y.copy()
     error = off
@@ -299,14 +299,14 @@ def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: I
     types = as_exchangeable(prior)
     if types is None:
         return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
-    return float(type_row_leakages(channel, types)[channel._types.number(y[None])[0], y[i]])
+    return float(type_row_leakages(channel, types)[channel.types.number(y[None])[0], y[i]])
 
 
 @row_leakage_at.register
 def _tilted_product_row_leakage_at(
     channel: TiltedProduct, prior: Distribution, i: int, y: Ints
 ) -> float:
-    return row_leakage_at(channel._rows, prior, i, y) + channel._rounding
+    return row_leakage_at(channel.as_product, prior, i, y) + channel.rounding_error
 
 
 @singledispatch
@@ -315,35 +315,35 @@ def log_output(channel: AbstractChannel, prior: Distribution) -> Floats:
 
     The factor depends on the channel alone. Here through the matrix.
     """
-    return matrix_log_output(scaled_matrix(channel), prior._vector(), prior._logs())
+    return matrix_log_output(scaled_matrix(channel), prior.probabilities(), prior.logs_if_rare())
 
 
 @log_output.register
 def _product_log_output(channel: ProductChannel, prior: Distribution) -> Floats:
     """In the structure of the prior."""
-    channel._check_vector()
-    return rows_log_output(prior, channel._kernels)
+    channel.check_vector_fits()
+    return rows_log_output(prior, channel.kernels)
 
 
 @log_output.register
 def _query_log_output(channel: QueryChannel, prior: Distribution) -> Floats:
     """From the law of the answer."""
-    query = channel._query
-    return matrix_log_output(channel._kernel.matrix, query.law(prior), query.log_law(prior))
+    query = channel.query
+    return matrix_log_output(channel.kernel.matrix, query.law(prior), query.log_law(prior))
 
 
 @log_output.register
 def _tilted_log_output(channel: TiltedChannel, prior: Distribution) -> Floats:
     """The prior divided by R q, sent through R. Cost O(N n m)."""
-    occurs, tilt = channel._tilt()
-    weights, logs, factor = tilted(prior._vector(), prior._logs(), tilt)
-    law = math.log(weights.sum()) + log_masses(weights, channel._kernels, logs) + factor
+    occurs, tilt = channel.tilt()
+    weights, logs, factor = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
+    law = math.log(weights.sum()) + log_masses(weights, channel.kernels, logs) + factor
     return np.where(occurs, law, -math.inf)
 
 
 @log_output.register
 def _tilted_product_log_output(channel: TiltedProduct, prior: Distribution) -> Floats:
-    return log_output(channel._rows, prior)
+    return log_output(channel.as_product, prior)
 
 
 @singledispatch
@@ -359,13 +359,13 @@ def _sum_error(channel: AbstractChannel) -> float:
 @law_error.register
 def _product_law_error(channel: ProductChannel) -> float:
     """Every row's kernel, and the sums of the prior."""
-    return 4.0 * row_slack(channel._kernels) + 64.0 * ULP
+    return 4.0 * row_slack(channel.kernels) + 64.0 * ULP
 
 
 @law_error.register
 def _query_law_error(channel: QueryChannel) -> float:
     """Added up from databases or from answers."""
-    query = channel._query
+    query = channel.query
     if not query.law_error:
         return _sum_error(channel)
     return query.law_error + (2 * query.answers + 16) * ULP
@@ -379,4 +379,4 @@ def _tilted_law_error(channel: TiltedChannel) -> float:
 
 @law_error.register
 def _tilted_product_law_error(channel: TiltedProduct) -> float:
-    return _sum_error(channel) + channel._rounding
+    return _sum_error(channel) + channel.rounding_error

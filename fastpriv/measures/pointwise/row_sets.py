@@ -72,8 +72,8 @@ def _largest(
 
     A bound that needs no search is the largest quotient of two entries of a column.
     """
-    possible = priors._possible()
-    values = np.arange(len(columns)) // int(channel.space._strides[i]) % channel.space.sizes[i]
+    possible = priors.possible()
+    values = np.arange(len(columns)) // int(channel.space.strides[i]) % channel.space.sizes[i]
     known = np.unique(values[possible])
     if len(known) == 1:
         return Bracket(0.0, 0.0)  # the row is certain
@@ -127,7 +127,7 @@ class Pair:
     def _ask(self, t: float, s: float, A: float) -> float:
         """Return a lower bound on the least t, s and A with these weights; keep the law."""
         weights = np.array([t, s, A])
-        bound, law = self._priors._least_sum(weights @ self._parts)
+        bound, law = self._priors.smallest_sum(weights @ self._parts)
         self._keep(self._parts @ law)
         return bound - 8.0 * ULP * float(np.abs(weights).sum())
 

@@ -23,13 +23,13 @@ from fastpriv.priors.type_leakage import OutputForm
 @singledispatch
 def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
     """Return both leakages of every output of a row-by-row channel. Cost O(N n m)."""
-    return vector_leakages(prior._vector(), kernels, prior._logs())
+    return vector_leakages(prior.probabilities(), kernels, prior.logs_if_rare())
 
 
 @singledispatch
 def rows_log_output(prior: Distribution, kernels: RowKernels) -> Floats:
     """Return ln p_Y(y) / prod max W[., y_i], -inf only where impossible. Cost O(N n m)."""
-    return log_masses(prior._vector(), kernels, prior._logs())
+    return log_masses(prior.probabilities(), kernels, prior.logs_if_rare())
 
 
 @singledispatch
@@ -41,9 +41,9 @@ def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]
 @rows_leakages.register
 def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
     """Independent rows: a sum over rows. Cost O(outputs)."""
-    laws, which, _, place = prior._pairs(kernels)
+    laws, which, _, place = prior.paired(kernels)
     rows = [
-        vector_leakages(prior._laws[k], [kernels.distinct[j]])
+        vector_leakages(prior.distinct[k], [kernels.distinct[j]])
         for k, j in zip(laws, which, strict=True)
     ]
     above, below = (_outer_sum(place, part) for part in zip(*rows, strict=True))
@@ -55,9 +55,11 @@ def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
 @rows_log_output.register
 def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
     """Independent rows: a sum over rows. Cost O(outputs)."""
-    laws, which, _, place = prior._pairs(kernels)
+    laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
-    return _outer_sum(place, [log_masses(prior._laws[k], [kernels.distinct[j]]) for k, j in pairs])
+    return _outer_sum(
+        place, [log_masses(prior.distinct[k], [kernels.distinct[j]]) for k, j in pairs]
+    )
 
 
 def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
@@ -71,9 +73,10 @@ def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
 @rows_levels.register
 def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
     """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
-    laws, which, counts, _ = prior._pairs(kernels)
+    laws, which, counts, _ = prior.paired(kernels)
     levels = [
-        kernel_levels(kernels.distinct[j], prior._laws[k]) for k, j in zip(laws, which, strict=True)
+        kernel_levels(kernels.distinct[j], prior.distinct[k])
+        for k, j in zip(laws, which, strict=True)
     ]
     above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*levels, strict=True))
     return round_up(above), round_up(below)
@@ -140,12 +143,12 @@ def count_leakages(
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
         return None
-    allowed, leaks = prior._possible, [(0, 0.0, 0.0)]
+    allowed, leaks = prior.possible, [(0, 0.0, 0.0)]
     zero, one = (kernel.tops > 0.0).tolist()  # which values can come out at all
     for ones in range(0 if zero else n, n + 1 if one else 1):
         form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
-        mass, best = form.log_mass(prior._log_weights), form.extreme(allowed)
-        error = form.error + prior._log_error
+        mass, best = form.log_mass(prior.log_weights), form.extreme(allowed)
+        error = form.error + prior.log_error
         if mass is None:
             return None
         if best > -math.inf:  # the output can occur

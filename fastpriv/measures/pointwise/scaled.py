@@ -23,13 +23,13 @@ def scaled_matrix(channel: AbstractChannel) -> Floats:
 @scaled_matrix.register
 def _product_scaled_matrix(channel: ProductChannel) -> Floats:
     """Every column divided by its largest entry."""
-    channel._check_matrix()
-    return np.array(channel._kron([k.near for k in channel._kernels.distinct]), order="C")
+    channel.check_matrix_fits()
+    return np.array(channel.kron([k.near for k in channel.kernels.distinct]), order="C")
 
 
 @scaled_matrix.register
 def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
     """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
-    occurs, tilt = channel._tilt()
-    near = scaled_matrix(ProductChannel._trusted(channel._kernels))
+    occurs, tilt = channel.tilt()
+    near = scaled_matrix(ProductChannel.of(channel.kernels))
     return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

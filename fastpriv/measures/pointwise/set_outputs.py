@@ -51,7 +51,7 @@ def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: 
     Where the time is over before, it is what is proved so far.
     """
     check_set(priors, channel)
-    check.fits(channel._output_count, "the leakage of every output", "use pml_level with row=")
+    check.fits(channel.output_count, "the leakage of every output", "use pml_level with row=")
     return _row(priors, channel, i, clock)
 
 
@@ -74,7 +74,7 @@ def _all_or_product_row(priors: PriorSet, channel: AbstractChannel, i: int, cloc
 
 def row_ratios(matrix: Floats, space: Space, i: int, fixed: bool) -> Floats:
     """Return the largest ln W[x, y]/W[x', y] over x, x' that differ in row i, for every y."""
-    inner, m = int(space._strides[i]), space.sizes[i]
+    inner, m = int(space.strides[i]), space.sizes[i]
     blocks = matrix.reshape(-1, m, inner, matrix.shape[1])
     axes = () if fixed else (0, 2)
     tops, bottoms = blocks.max(axis=axes), blocks.min(axis=axes)
@@ -134,7 +134,7 @@ def _all_or_product_given(priors: PriorSet, matrix: Floats, event: np.ndarray) -
 @_given.register
 def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Floats:
     """Output by output: the least P(y, E)/P(E), a quotient of two means."""
-    possible = priors._possible() & event
+    possible = priors.possible() & event
     if not possible.any():
         raise InvalidInput("no prior of the set allows the given event")
     leaks = np.zeros(matrix.shape[1])
@@ -154,8 +154,8 @@ def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) ->
     law may then be anything inside the event, unless a polytope ties its databases together.
     """
     chance = inside.astype(np.float64)
-    best, law = float(column[inside].min()), priors._least_sum(-chance)[1]
-    rarest = priors._least_sum(chance)[0]
+    best, law = float(column[inside].min()), priors.smallest_sum(-chance)[1]
+    rarest = priors.smallest_sum(chance)[0]
     if rarest <= 0.0:
         return best
     quotient = math.inf
@@ -164,6 +164,6 @@ def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) ->
         if reached >= quotient * (1.0 - _CLOSE):
             break
         quotient = reached
-        below, law = priors._least_sum(column - quotient * chance)
+        below, law = priors.smallest_sum(column - quotient * chance)
         best = max(best, quotient + min(below, 0.0) / rarest * (1.0 + 8.0 * ULP))
     return best * (1.0 - 8.0 * ULP)

@@ -149,12 +149,12 @@ def _iid_one_row(
 
 @_whole.register
 def _row_box_whole(priors: RowBoxPriors, channel: AbstractChannel, clock: Clock) -> float:
-    return _in_box(channel, priors._row, None)
+    return _in_box(channel, priors.record_set, None)
 
 
 @_one_row.register
 def _row_box_one_row(priors: RowBoxPriors, channel: AbstractChannel, i: int, clock: Clock) -> float:
-    return _in_box(channel, priors._row, i)
+    return _in_box(channel, priors.record_set, i)
 
 
 @_one_row.register
@@ -177,7 +177,7 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
     largest W[x, y] over the x that any law of the set allows, divided by the least p_Y(y). To see
     this, mix a little of a law that allows x into the minimiser.
     """
-    matrix, possible = scaled_matrix(channel), priors._possible()
+    matrix, possible = scaled_matrix(channel), priors.possible()
     tops, least = matrix[possible].max(axis=0), matrix[possible].min(axis=0)
     seen = np.flatnonzero(tops > 0.0)
     caps = log_ratio(tops[seen], least[seen]) + 8.0 * ULP  # the largest that any prior allows
@@ -190,7 +190,7 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
             break
         y = seen[place]
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
-        mean, law = priors._lowest(column)
+        mean, law = priors.lowest(column)
         leak = -log_down(mean) + 4.0 * ULP if mean > 0.0 else math.inf
         level, reached = max(level, leak), max(reached, -math.log(max(float(column @ law), TINY)))
         if level == math.inf:
@@ -213,7 +213,7 @@ def _product_row_ratio(channel: ProductChannel, i: int, fixed: bool) -> float:
     if channel.space.sizes[i] == 1:
         return 0.0
     if fixed:
-        return round_up(float(channel._kernels[i].log_ratios.max()))
+        return round_up(float(channel.kernels[i].log_ratios.max()))
     return extreme_level(channel)
 
 

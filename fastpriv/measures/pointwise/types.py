@@ -43,22 +43,22 @@ def pair_leakages(
 
 def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
     """Return both leakages of a row-by-row channel for an output of each type."""
-    log_prior = prior._log_weights[tuple(pairs.types[1:])]
-    return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior._log_error)
+    log_prior = prior.log_weights[tuple(pairs.types[1:])]
+    return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior.log_error)
 
 
 def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None:
     """Return both leakages of an output of each type, None where they do not follow from types."""
-    types = channel._by_type
+    types = channel.by_type
     if types is None:
         return None
-    if channel._own(prior):
-        both = own_types(types, 2.0 * channel._misfit)
+    if channel.owns(prior):
+        both = own_types(types, 2.0 * channel.misfit)
     else:
         same = as_exchangeable(prior)
         if same is None or not types.fits:
             return None
-        error = types.error + same._log_error
+        error = types.error + same.log_error
         both = pair_leakages(types.pairs, types.log_prior(same), -types.log_each, error)
     return Leakages(*(np.where(types.occurs, part, 0.0) for part in both))
 

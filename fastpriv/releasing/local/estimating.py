@@ -61,7 +61,7 @@ class Tallies:
     def _tally(self, j: int, integers: Any) -> Any:
         column = self._columns[j]
         if isinstance(column, SupportChannel):
-            return column._tally(integers)
+            return column.tally(integers)
         return np.bincount(integers, minlength=self._domain.sizes[j])
 
     def _integers(self, j: int, part: Sequence[Any]) -> Any:
@@ -88,13 +88,13 @@ class Tallies:
 def column_moments(column: AbstractChannel, tally: Floats, n: int) -> tuple[Floats, Floats]:
     """Estimate the counts of a column from what was counted, and the variances."""
     if isinstance(column, SupportChannel):
-        return column._moments(tally, n)
+        return column.moments(tally, n)
     return moments(tally, [axis_of(_response(column))])
 
 
 def _response(column: AbstractChannel) -> RowKernel:
     assert isinstance(column, HammingChannel)
-    return column._kernels[0]
+    return column.kernels[0]
 
 
 def _codes(values: Sequence[Any], name: Hashable, domain: Domain) -> NDArray[np.int64]:

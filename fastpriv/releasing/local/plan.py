@@ -104,5 +104,5 @@ def record_variance(column: AbstractChannel) -> float:
 
 def _moving(column: AbstractChannel) -> float:
     assert isinstance(column, HammingChannel)
-    (kernel,) = column._symmetric()
+    (kernel,) = column.symmetric()
     return (kernel.m - 1) * kernel.off

@@ -49,7 +49,7 @@ def read(channel: SupportChannel, texts: Sequence[Any], name: object) -> Codes:
     """Read reports back from their texts, or say which one is none."""
     given = [str(text).strip() for text in texts]
     try:
-        return channel._checked_reports(_read(channel, given))
+        return channel.checked_reports(_read(channel, given))
     except (ValueError, OverflowError) as problem:
         wrong = next((row for row, text in enumerate(given) if not _is_one(channel, text)), 0)
         raise InvalidInput(
@@ -60,7 +60,7 @@ def read(channel: SupportChannel, texts: Sequence[Any], name: object) -> Codes:
 
 def _is_one(channel: SupportChannel, text: str) -> bool:
     try:
-        channel._checked_reports(_read(channel, [text]))
+        channel.checked_reports(_read(channel, [text]))
     except (ValueError, OverflowError):
         return False
     return True

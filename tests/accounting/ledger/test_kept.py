@@ -47,7 +47,7 @@ def one_by_one(parts, delta=DELTA):
             sofar[text] = count if last else count - 1
             level = running.level(sofar)
             running.spent(sofar)
-    return level, running._laws
+    return level, running.distinct
 
 
 def exact_delta(epsilons, count, t):
@@ -126,7 +126,7 @@ def test_refused_spends_and_questions_leave_no_trace():
                 ledger.spend({"dp": 3.0 + k})
         if k == 10:
             assert ledger.runs_left({"dp": 0.2}) > 0
-    assert ledger._budget._composer._laws
+    assert ledger._budget._composer.distinct
     assert ledger.spent == twin.spent
     assert len(ledger) == 12
 

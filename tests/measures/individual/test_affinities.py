@@ -172,6 +172,6 @@ def test_products_are_below_the_bound_of_affinities(kernel):
     for n in (1, 2):
         channel = fp.ProductChannel([kernel] * n)
         low, _ = brute.group_capacity(np.array(channel.matrix()), [3] * n, 1)
-        assert low <= affinity_limit(channel._kernels, 1)
+        assert low <= affinity_limit(channel.kernels, 1)
     many = fp.individual_capacity(fp.ProductChannel([kernel] * 30), time_limit=1.0)
     assert many.upper < 0.95 * min(math.log(3.0), 30 * fp.channel_capacity(kernel).upper)

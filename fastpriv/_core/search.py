@@ -1,0 +1,123 @@
+"""Searches: bisection, golden section, and best-first search over parts of a set."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+#: Ratio of the golden section.
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+def bisect(
+    holds: Callable[[float], bool],
+    low: float,
+    high: float,
+    *,
+    relative: float = 0.0,
+    absolute: float = 0.0,
+    geometric: bool = False,
+) -> tuple[float, float]:
+    """Narrow an interval between a number where a property holds and one where it does not.
+
+    Parameters
+    ----------
+    holds : callable
+        The property. It is taken to hold at ``low``, not to hold at ``high``, and to change once;
+        neither end is asked. ``low`` may be the larger of the two.
+    low, high : float
+        The ends.
+    relative, absolute : float
+        Stop once the ends differ by at most ``relative`` times the larger magnitude, or by at most
+        ``absolute``. The default stops at neighbouring doubles.
+    geometric : bool
+        Halve ratios instead of differences; both ends must be positive.
+
+    Returns
+    -------
+    tuple
+        The last number at which the property was seen to hold, or ``low``, and the last at which
+        it was seen not to hold, or ``high``.
+    """
+    while abs(high - low) > max(absolute, relative * max(abs(low), abs(high))):
+        middle = math.sqrt(low) * math.sqrt(high) if geometric else low + 0.5 * (high - low)
+        if not min(low, high) < middle < max(low, high):
+            break
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
+def golden(f: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
+    """Return (x, f(x)) for the smallest value that a golden-section search meets.
+
+    Exact to (high - low) 0.618^steps where f falls and then rises; otherwise only a value of f.
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = f(left), f(right)
+    for _ in range(steps):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = f(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = f(right)
+    return (left, at_left) if at_left <= at_right else (right, at_right)
+
+
+class Part(Protocol):
+    """A part of a set over which a maximum is sought."""
+
+    @property
+    def bound(self) -> float:
+        """Upper bound on the maximum over the part."""
+
+
+P = TypeVar("P", bound=Part)
+
+
+class BestFirst(Generic[P]):
+    """Best-first search for a maximum: the part with the largest bound is split first.
+
+    Parameters
+    ----------
+    parts : iterable
+        Parts that cover the set.
+    split : callable
+        Returns the parts that cover a given one, without those that cannot matter any more. It may
+        record better values found on the way; an empty list closes the part.
+    """
+
+    def __init__(self, parts: Iterable[P], split: Callable[[P], Iterable[P]]) -> None:
+        self._split = split
+        self._order = count()
+        self._open: list[tuple[float, int, P]] = []
+        self._add(parts)
+
+    @property
+    def bound(self) -> float:
+        """Upper bound over all parts that are still open; -inf once all are closed."""
+        return -self._open[0][0] if self._open else -math.inf
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def run(self, target: Callable[[], float], over: Callable[[], bool]) -> float:
+        """Split until the bound is at most ``target()``, all parts are closed, or ``over()``.
+
+        Returns the bound over the parts still open. It can be called again to go on.
+        """
+        while self._open and self.bound > target() and not over():
+            self._add(self._split(heapq.heappop(self._open)[2]))
+        return self.bound
+
+    def _add(self, parts: Iterable[P]) -> None:
+        for part in parts:
+            heapq.heappush(self._open, (-part.bound, next(self._order), part))
