@@ -15,7 +15,6 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, ULP, lowered, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.excess import distances
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -24,10 +23,9 @@ from fastpriv.channels import (
     PosteriorChannel,
     ProductChannel,
 )
-from fastpriv.design import repair as _r
+from fastpriv.design.certificate import TOLERANCE, Layout, distance_closure, repair_margin, repaired
 from fastpriv.design.neighbours import hamming_distances
 from fastpriv.design.problem import Kind
-from fastpriv.design.repair import TOLERANCE, Shape, repair
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.distortion import expected_cost, expected_distance, hamming_distance
 from fastpriv.measures.identifiability import posterior_level
@@ -176,6 +174,12 @@ def constant_mechanism(prior: Distribution) -> Solution:
     channel = ProductChannel.of(RowKernels(answers, assignment))
     bound = lowered(math.fsum(value), 128.0)
     return Solution(expected_distance(channel, prior), bound, channel, 0.0, "closed-form")
+
+
+def identity_mechanism(prior: Distribution) -> ProductChannel:
+    """Return the mechanism whose output is the database."""
+    values, assignment = np.unique(prior.space.sizes, return_inverse=True)
+    return ProductChannel.of(RowKernels([RowKernel(np.eye(m)) for m in values], assignment))
 
 
 def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
@@ -400,7 +404,7 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
         return best
     logs = prior.wide().logs()
     error = 8.0 * ULP * float(np.abs(logs).max())
-    neighbours = distances(prior.space.sizes) == 1.0
+    neighbours = hamming_distances(prior.space) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
     E_i = PosteriorChannel.near(prior, epsilon - margin).matrix()[firsts]
@@ -435,19 +439,19 @@ def _least_rooms(rooms: Floats, group: Ints) -> Floats:
 def _with_room(W: Floats, rooms: Floats, epsilon: float, margin: float) -> Floats:
     """Repair a matrix so that W[g, y] <= e^rooms[g, h] W[h, y], rounding included."""
     count, outputs = W.shape
-    paths = np.maximum(rooms - _r.rounding(epsilon, margin) - TOLERANCE, 0.0)
+    paths = np.maximum(rooms - repair_margin(epsilon, margin) - TOLERANCE, 0.0)
     np.fill_diagonal(paths, 0.0)
     for k in range(count):
         paths = np.minimum(paths, paths[:, k : k + 1] + paths[k : k + 1])
-    shrink = np.exp(-paths)
-
-    def closure(entry: Floats, _: float) -> Floats:
-        table = entry.reshape(outputs, count)
-        return np.asarray((table[:, :, None] * shrink).max(axis=1).reshape(-1))
-
+    within = distance_closure(np.ascontiguousarray(paths.T))
     size = count * outputs
-    shape = Shape(np.tile(np.arange(count), outputs), np.ones(size), np.ones(count), closure)
-    mended = repair(W.T.reshape(-1), np.full(size, 1.0 / outputs), shape, epsilon, margin)
+    layout = Layout(
+        np.tile(np.arange(count), outputs),
+        np.ones(size),
+        np.ones(count),
+        lambda entry, _: within(entry, 1.0),  # the rooms are logarithms of ratios themselves
+    )
+    mended = repaired(W.T.reshape(-1), np.full(size, 1.0 / outputs), layout, epsilon, margin)
     return np.ascontiguousarray(mended.reshape(outputs, count).T)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.highs import Rows, minimise
+from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
-from fastpriv.design.problem import limits, made_task, told
+from fastpriv.design.certificate import Progress
+from fastpriv.design.problem import Answer, Limits, minimum
 from fastpriv.errors import Infeasible, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
@@ -124,7 +124,7 @@ def design_mapping(
     law = _joint(joint)
     costs = check.metric(metric, law.shape[1])
     budget = check.real(distortion, "distortion")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, negligible=_CLOSE)
     check.fits(
         costs.size * min(law.shape),
         "the program",
@@ -138,7 +138,7 @@ def design_mapping(
             f"no mapping has an expected distortion of {described(budget)}: the least possible is "
             f"{described(least)}"
         )
-    return told(problem.solve(task.gap, task.deadline), task, depth=3, least=_CLOSE)
+    return minimum(problem, limits)
 
 
 def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> float:
@@ -225,7 +225,7 @@ def perfect_privacy(
     """
     law = _joint(joint)
     problem = MappingProblem(law, check.metric(metric, law.shape[1]), 0.0)
-    return problem.perfect(limits(1.0, time_limit)[1])
+    return problem.perfect(Limits.checked(1.0, time_limit).clock.left())
 
 
 def _joint(joint: ArrayLike) -> Floats:
@@ -235,6 +235,8 @@ def _joint(joint: ArrayLike) -> Floats:
 
 class MappingProblem:
     """One design problem: impossible values dropped, distortions counted from the least."""
+
+    level = math.inf  # the information is what is minimised
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
         self.metric, self.seen = metric, law.sum(axis=0) > _RARE
@@ -255,8 +257,8 @@ class MappingProblem:
         self.room = limit - self.offset
         self.ties = self.cost <= 4.0 * ULP * np.abs(least)[:, None]
 
-    def solve(self, gap: float, deadline: float) -> InferenceSolution:
-        """Take the first way that applies."""
+    def closed_form(self, limits: Limits) -> InferenceSolution | None:
+        """Return a constant output or the cheapest outputs, where one of them is optimal."""
         constant = self.inputs @ self.cost
         output = int(np.argmin(constant))
         if constant[output] <= self.room + self.margin:
@@ -264,11 +266,23 @@ class MappingProblem:
         cheapest = self.only(np.argmin(self.cost, axis=1))
         if kernels.mutual_information(self.backward, self.secrets) <= _NOTHING:
             return self.solution(cheapest, 0.0, "closed-form")
+        if self._tight() and (self.ties.sum(axis=1) == 1).all():
+            return self.solution(cheapest, math.inf, "closed-form")
+        return None
+
+    def _tight(self) -> bool:
+        """Whether the budget leaves only the cheapest outputs of every input."""
+        return bool(self.room <= 4.0 * self.margin)
+
+    def known(self) -> tuple[list[InferenceSolution], float]:
+        """Return nothing: the program always has a mapping within the budget."""
+        return [], 0.0
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve over the outputs that may be used."""
         cost, allowed = self.cost, np.ones_like(self.cost)
         budget = (self.room - self.margin, self.room + self.margin)
-        if self.room <= 4.0 * self.margin:  # the least distortion: only the cheapest outputs
-            if (self.ties.sum(axis=1) == 1).all():
-                return self.solution(cheapest, math.inf, "closed-form")
+        if self._tight():
             cost, allowed, budget = np.zeros_like(cost), self.ties.astype(np.float64), (1.0, 1.0)
         used = allowed.any(axis=0)
         program = InformationProgram(
@@ -279,10 +293,19 @@ class MappingProblem:
             np.ascontiguousarray(allowed[:, used].T),
             budget,
         )
-        V, bound = solve_mapping(program, gap, deadline)
+        V, bound = _solve_mapping(program, limits)
         W = np.zeros_like(self.cost)
         W[:, used] = (V / self.inputs).T
-        return self.solution(W / W.sum(axis=1, keepdims=True), bound, "dense")
+        matrix = self._whole(W / W.sum(axis=1, keepdims=True))
+        return Answer(Channel(matrix), bound - _LOWERED, "dense")
+
+    def measured(self, answer: Answer) -> InferenceSolution:
+        """Measure the information that the floats leak."""
+        return self.solution(answer.channel.matrix()[self.seen], answer.bound, "dense")
+
+    def obstacle(self, limits: Limits) -> str:
+        """Only time or rounding."""
+        return ""
 
     def perfect(self, seconds: float) -> Solution:
         """Keep the cheaper of the program's mapping and the best constant output."""
@@ -312,24 +335,31 @@ class MappingProblem:
         return np.eye(self.cost.shape[1])[outputs]
 
     def solution(self, W: Floats, bound: float, method: str) -> InferenceSolution:
-        """Measure a mapping; values of X that never occur get their cheapest output."""
+        """Measure a mapping of the values of X that occur."""
         alike = bool((W[0] == W).all())
         value = 0.0 if alike else kernels.mutual_information(self.backward @ W, self.secrets)
-        matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
-        matrix[self.seen] = W
         entropy = kernels.entropy(self.secrets)
         factor = min(1.0, value / entropy) if entropy > 0.0 else 0.0
         error = error_probability_bound(factor, self.secrets)
         bound = min(max(bound - _LOWERED, 0.0), value)
-        return InferenceSolution(value, bound, Channel(matrix), value, method, factor, error)
+        return InferenceSolution(
+            value, bound, Channel(self._whole(W)), value, method, factor, error
+        )
+
+    def _whole(self, W: Floats) -> Floats:
+        """Give values of X that never occur their cheapest output."""
+        matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
+        matrix[self.seen] = W
+        return np.asarray(matrix)
 
 
 _STEPS = 200
 #: Operations worth a thread of their own.
 _GRAIN = 1 << 20
 _STEP = 0.98
-#: First complementarity, as a part of I(S; X) per entry; the second where the first one stalls.
-_FIRST = (0.3, 0.03)
+#: First complementarity, as a part of I(S; X) per entry, and the one to try if it stalls.
+_FIRST = 0.3
+_SECOND = 0.03
 #: A gap in nats that is not worth a second start.
 _SMALL = 1e-10
 #: Steps in which the gap must shrink by a tenth, or rounding has won.
@@ -425,19 +455,18 @@ class InformationProgram:
         return total - spare - raised(slope * self.budget[1], 4.0)
 
 
-def solve_mapping(program: InformationProgram, gap: float, deadline: float) -> tuple[Floats, float]:
-    """Return a joint law V[y, x] within the budget and a lower bound on the least I(S; Y)."""
-    best, value, bound = _follow(program, _FIRST[0], gap, deadline)
-    if value - bound > max(gap * value, _SMALL) and time.monotonic() < deadline:
-        other, again, raised = _follow(program, _FIRST[1], gap, deadline)
-        best, bound = other if again < value else best, max(bound, raised)
-    return best, bound
+def _solve_mapping(program: InformationProgram, limits: Limits) -> tuple[Floats, float]:
+    """Return a joint distribution V[y, x] within the budget and a lower bound on I(S; Y)."""
+    best = _follow(program, _FIRST, limits)
+    if best.value - best.bound > max(limits.gap * best.value, _SMALL) and not limits.late:
+        other = _follow(program, _SECOND, limits)
+        point = other.point if other.value < best.value else best.point
+        return point, max(best.bound, other.bound)
+    return best.point, best.bound
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def _follow(
-    program: InformationProgram, part: float, gap: float, deadline: float
-) -> tuple[Floats, float, float]:
+def _follow(program: InformationProgram, part: float, limits: Limits) -> Progress[Floats]:
     """Follow the path from one start; return the best V, its I(S; Y) and the best bound.
 
     A step that overflows yields NaNs, which improve on nothing and end the method.
@@ -451,19 +480,13 @@ def _follow(
     Z = np.where(allowed > 0.0, first / np.where(allowed > 0.0, V, 1.0), 1.0)
     slope, mu = first / t, np.zeros(len(p))
     eta = np.log1p(np.maximum(program.excess(V)[1], -1.0 + 1e-14))
-    best, value, bound, gaps = V, math.inf, 0.0, [math.inf]
+    progress = Progress(limits.gap, limits.clock, V, patience=_PATIENCE, absolute=_ROUNDING_NATS)
     for _ in range(_STEPS):
         eta, scale = program.normalised(eta)
         prices = eta @ A + slope * d
-        result = program.repaired(V)
-        information = program.information(result)
-        if information < value:
-            best, value = result, information
-        bound = max(bound, program.bound(eta, scale, slope, prices))
-        gaps.append(value - bound)
-        if gaps[-1] <= max(gap * value, _ROUNDING_NATS) or time.monotonic() > deadline:
-            break
-        if len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]:
+        within = program.repaired(V)
+        bound = program.bound(eta, scale, slope, prices)
+        if not progress.offer(within, program.information(within), bound):
             break
         dV, dZ, deta, dmu, dslope, dt, length = _direction(program, V, Z, eta, prices, mu, slope, t)
         if not length > 0.0:  # rounding won
@@ -475,7 +498,7 @@ def _follow(
         eta = eta + np.where(deta < 0.0, np.log1p(np.maximum(deta, -_STEP)), deta)
         mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
         V *= p / V.sum(axis=0)
-    return best, value, bound
+    return progress
 
 
 def _direction(
@@ -527,31 +550,23 @@ def least_private(
     centred = kernel - secrets[:, None]
     size = np.abs(centred).max(axis=1)
     # Rows that are rounding say nothing; the last of the others follows from the rest.
-    told = np.flatnonzero(size > 64.0 * (k + 4) * ULP * secrets)
-    B = centred[told] / size[told, None]
+    kept = np.flatnonzero(size > 64.0 * (k + 4) * ULP * secrets)
+    B = centred[kept] / size[kept, None]
     # Unknowns n V[y, x]: for every y the rows of B, then for every x the sum over y.
-    blocks = np.arange(m)[:, None, None] * n + np.arange(n)
-    index = np.concatenate(
+    number = np.arange(m * n).reshape(m, n)
+    rows = Rows.stacked(
         [
-            np.broadcast_to(blocks, (m, len(told), n)).reshape(-1),
-            (np.arange(m) * n + np.arange(n)[:, None]).reshape(-1),
+            Block(np.repeat(number, len(kept), axis=0), np.tile(B, (m, 1)), 0.0, 0.0),
+            Block(number.T, 1.0, n * inputs, n * inputs),
         ]
     )
-    entries = np.concatenate([np.broadcast_to(B, (m, len(told), n)).reshape(-1), np.ones(m * n)])
-    lengths = np.repeat([n, m], [m * len(told), n])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    rhs = np.concatenate([np.zeros(m * len(told)), n * inputs])
-    answer = minimise(
-        np.ascontiguousarray(cost.T).reshape(-1),
-        np.zeros(m * n),
-        Rows(starts, index, entries, rhs, rhs),
-        seconds,
-    )
+    prices = np.ascontiguousarray(cost.T).reshape(-1)
+    answer = minimise(prices, np.zeros(m * n), rows, seconds)
     V = np.maximum(answer.values, 0.0).reshape(m, n)
     # An input too rare for the solver's tolerance may be left without an output.
     V[np.argmin(cost, axis=1), np.arange(n)] += V.sum(axis=0) == 0.0
-    nu = answer.duals[: m * len(told)].reshape(m, len(told))
-    reach = np.abs(nu) @ ((kernel + secrets[:, None])[told] / size[told, None])
+    nu = answer.duals[: m * len(kept)].reshape(m, len(kept))
+    reach = np.abs(nu) @ ((kernel + secrets[:, None])[kept] / size[kept, None])
     price = cost - (nu @ B).T - (2 * k + 16) * ULP * (reach.T + cost)
     floor = price.min(axis=1)
     bound = math.fsum(inputs * floor) - (k + 8) * ULP * math.fsum(inputs * np.abs(floor))

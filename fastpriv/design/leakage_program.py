@@ -1,23 +1,50 @@
-"""Minimum distortion at a level of pointwise maximal leakage: a linear program."""
+"""Minimum distortion at a level of pointwise maximal leakage: a linear program.
+
+PML at level epsilon means W[x, y] <= e^epsilon p_Y(y) for all x in the support of the prior, and
+p_Y(y) = sum_x p(x) W[x, y] is linear in W.
+
+Let p be exchangeable, and let P permute the records of databases. If W is a mechanism at the level,
+so is W[Px, Py], with the same distortion. Averages keep both, as the program is linear. So some
+optimal W depends only on how many records hold value s in x and v in y: the class of (x, y).
+
+The variables are v = P(the output makes this class | x), one for each class, and the distribution
+Q of the type of the output. Let r be the share of the databases of the type of x that are in the
+class against one y. Then p(y|x)/p_Y(y) = v/(r Q). With d the distance and P the distribution of the
+type of x the program is
+
+    min sum P d v,  subject to  sum of v over the classes of x = 1,  Q = sum of P v over the classes
+    of y,  v <= e^epsilon r Q  for types x that occur.
+
+Without symmetry every database is a type of its own, and r = 1. Two lower bounds hold. For any
+numbers k >= 0, one for each class, with the sum K over the classes of a type of y, the optimum is
+at least
+
+    sum over types of x of the minimum of  P d + e^-epsilon k/r - P K  over their classes.
+
+The other one is sharp as epsilon goes to 0: W <= e^epsilon q for all databases but x leaves
+p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)(1 - p(x))). The distortion is a mean over y of the sums
+of d times that, or of 0 if that is negative.
+"""
 
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import replace
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.highs import TINY, Block, Rows, minimise
 from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
-from fastpriv.channels import Channel
+from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.channels.types import TypeChannel, type_error, type_weights
+from fastpriv.design.certificate import mixed_until
 from fastpriv.design.closed_forms import constant_mechanism, rounded_up
-from fastpriv.design.problem import Task, limits, made_task, told
+from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfTime, minimum
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
@@ -30,8 +57,16 @@ __all__ = ["solve_pd_pml"]
 
 #: Most databases: the program has N^2 variables and constraints.
 _MAX_DATABASES = 128
-#: Shares of a constant mechanism that are mixed in besides what the repair asks for.
+#: Most classes of a program on types.
+_MAX_CLASSES = 50_000
+#: Shares of a constant mechanism that are mixed in besides what the level asks for.
 _SHARES = (0.0, *(2.0**k for k in range(-50, 0)), 1.0)
+#: Largest root of a coefficient: with a larger one, v is 0 in all digits.
+_MAX_ROOT = 1e8
+#: Room of a constant answer below which HiGHS may find none.
+_ROOM = 1e-6
+#: Largest level whose ratio is a double.
+_MAX_EXPONENT = 700.0
 
 
 def solve_pd_pml(
@@ -41,7 +76,7 @@ def solve_pd_pml(
     gap: float = 1e-6,
     time_limit: float = math.inf,
 ) -> Solution:
-    """Mechanism of least expected Hamming distortion whose outputs leak at most epsilon.
+    """Find the mechanism of minimum Hamming distortion whose outputs leak at most epsilon.
 
     min sum p(x) d(x, y) W[x, y] subject to ln W[x, y]/p_Y(y) <= epsilon for every output and every
     x in the support (Saeidian et al. 2024, Definition 2.6). For databases that never occur the
@@ -50,9 +85,9 @@ def solve_pd_pml(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the database. At most 128 databases occur, unless the order of rows does not matter
-        (:class:`Exchangeable`, or independent rows of one law): then it is 64 bits, or 10 rows of
-        three values.
+        Distribution of the database. At most 128 databases occur, unless the order of records does
+        not matter (:class:`Exchangeable`, or independent records of one distribution): then the
+        limit is 64 bits, or 10 records of three values.
     epsilon : float
         Level of pointwise maximal leakage in nats, at least 0.
     gap : float
@@ -69,21 +104,10 @@ def solve_pd_pml(
 
     Notes
     -----
-    The solver's matrix V is repaired by mixing it with the mechanism that always draws from V's
-    own output law q: (1 - t) V + t q has the same q, and its ratios are (1 - t) V/q + t. Columns
-    are mended one by one beforehand. For any multipliers l >= 0 a lower bound is
-
-        sum_x min_y [p(x) d(x, y) + l[x, y] - e^epsilon p(x) sum_z l[z, y]].
-
-    Another one, sharp as epsilon goes to 0, needs no solver: W <= e^epsilon q leaves
-    p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)(1 - p(x))), so that the distortion is at least
-    min_y sum_x d(x, y) of that, or of 0 if that is negative. At epsilon = 0 the best mechanism is
-    constant, and so is the answer where the solver gives none, with this bound.
-
-    From epsilon = -ln p_min on the identity is allowed. Cost of a linear program with N^2
-    variables, N^2 constraints and 4 N^2 entries: 0.03 s for N = 16, 0.3 s for N = 64, 5 s for
-    N = 128. If the order of rows does not matter, neither does it for some optimal mechanism, and
-    the program has a variable for each class of pairs (``fastpriv.design.pml_types``).
+    A linear program with a variable and a constraint for each pair of databases: 0.03 s for N = 16,
+    0.3 s for N = 64, 5 s for N = 128. If the order of records does not matter, it has a variable
+    for each class of pairs. From epsilon = -ln p_min on, the identity is allowed. At epsilon = 0
+    the best mechanism is constant, and so is the answer if the solver gives none.
 
     Examples
     --------
@@ -94,324 +118,245 @@ def solve_pd_pml(
     """
     law = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    gap, time_limit = limits(gap, time_limit)
-    if epsilon == 0.0:  # a mean that is no less than any of its terms: all databases answer alike
-        return rounded_up(constant_mechanism(law), law)
-    task = made_task(epsilon, False, gap, time_limit, "auto")
-    small = law.space.size <= _MAX_DATABASES and not isinstance(law, Exchangeable)
-    types = None if small else as_exchangeable(law)
-    if types is not None:
-        return _on_types(types, law, epsilon, task)
-    support = (
-        np.flatnonzero(law.probabilities()) if law.space.size <= _MAX_DATABASES**2 else np.arange(0)
-    )
+    limits = Limits.checked(gap, time_limit)
+    return rounded_up(minimum(LeakageProblem(law, epsilon), limits), law)
+
+
+class LeakageProblem:
+    """Minimum Hamming distortion at a level of pointwise maximal leakage."""
+
+    def __init__(self, prior: Distribution, epsilon: float) -> None:
+        self.prior, self.level = prior, epsilon
+        if epsilon == 0.0:
+            return
+        small = prior.space.size <= _MAX_DATABASES and not isinstance(prior, Exchangeable)
+        types = None if small else as_exchangeable(prior)
+        self.method = "dense" if types is None else "types"
+        self.measured_under = prior if types is None else types
+        made = _over_databases(prior) if types is None else _on_types(types)
+        self.program, self.channel = made
+
+    def closed_form(self, limits: Limits) -> Solution | None:
+        """Return a constant at level 0: a mean that is no less than any of its terms."""
+        return constant_mechanism(self.prior) if self.level == 0.0 else None
+
+    def known(self) -> tuple[list[Solution], float]:
+        """Return the best constant, and the bound that is sharp as epsilon goes to 0."""
+        return [constant_mechanism(self.prior)], self.program.near_constant(self.level)
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve by HiGHS, and mix in the output distribution until the level is met."""
+        try:
+            v, k = self.program.solve(self.level, limits.clock.left())
+        except SolverFailure as failure:
+            raise OutOfTime if limits.late else NoAnswer(str(failure)) from failure
+        bound = self.program.lower_bound(self.level, k)
+        v, same, needed = self.program.flattened(v, self.level)
+
+        def accept(mixed: Floats) -> tuple[AbstractChannel, float] | None:
+            channel = self.channel(self.program.normalised(mixed))
+            level = float(pml_level(channel, self.measured_under))
+            return (channel, level) if level <= self.level else None
+
+        shares = (min(1.0, needed + share) for share in _SHARES)
+        # So near 0 that rounding is all that is left, only a constant has the level.
+        constant = constant_mechanism(self.prior).channel, 0.0
+        channel, level = mixed_until(accept, v, same, shares) or constant
+        return Answer(channel, bound, self.method, "highs", level=level)
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the distortion; the leakage was certified with the repair."""
+        value = expected_distance(answer.channel, self.measured_under)
+        return Solution(value, answer.bound, answer.channel, answer.level, answer.method)
+
+    def obstacle(self, limits: Limits) -> str:
+        """Only time or rounding."""
+        return ""
+
+
+#: A program, and the channel with given masses of its classes.
+Made = tuple["LeakageProgram", Callable[[Floats], AbstractChannel]]
+
+
+def _over_databases(prior: Distribution) -> Made:
+    """Return the program over the databases that occur."""
+    size = prior.space.size
+    support = np.arange(0)
+    if size <= _MAX_DATABASES**2:
+        support = np.flatnonzero(prior.probabilities())
     if not 0 < len(support) <= _MAX_DATABASES:
         raise TooLarge.entries(
-            "the program over databases",
-            law.space.size,
-            f"at most {_MAX_DATABASES} of them may occur",
+            "the program over databases", size, f"at most {_MAX_DATABASES} of them may occur"
         )
-    p = law.probabilities()[support]
-    rows = law.space.rows(np.arange(law.space.size))
-    distance = (rows[support][:, None] != rows[None]).sum(axis=2).astype(np.float64)
-    try:
-        V, multipliers = _solve_dense(p, distance, epsilon, time_limit)
-    except SolverFailure as failure:
-        constant = constant_mechanism(law)  # what needs no program is what there is
-        proved = min(_near_constant(p, distance, epsilon), constant.value)
-        return told(
-            rounded_up(replace(constant, bound=proved), law),
-            task,
-            depth=3,
-            why=_reason(failure, task),
-        )
-    bound = _dual_bound(p, distance, epsilon, multipliers)
-    bound = max(bound, _near_constant(p, distance, epsilon))
-    for share in _SHARES:
-        channel = Channel(_expanded(_mixed(V, p, epsilon, share), support, rows), law.space)
-        level = float(pml_level(channel, law))
-        if level <= epsilon:
-            break
-    value, constant = expected_distance(channel, law), constant_mechanism(law)
-    if level > epsilon or value > constant.value:  # all that is gained is lost to the repair
-        simple = replace(constant, bound=min(bound, constant.value))
-        return told(rounded_up(simple, law), task, depth=3)
-    bound = min(bound, value)
-    best = Solution(value, bound, channel, level, "dense", solver="highs")
-    return told(rounded_up(best, law), task, depth=3)
-
-
-def _on_types(types: Exchangeable, law: Distribution, epsilon: float, task: Task) -> Solution:
-    """Solve the program over classes of pairs, for rows whose order does not matter."""
-    program, constant = TypeProgram(types, epsilon), constant_mechanism(law)
-    try:
-        solved = program.solve(max(0.0, task.deadline - time.monotonic()))
-    except SolverFailure as failure:
-        # As near a constant as below: p(x) - (e^epsilon - 1), and distances are at most n.
-        lost = raised(expm1_up(epsilon) * law.space.n * float(min(law.space.size, 1 << 1000)), 8.0)
-        proved = max(0.0, lowered(constant.bound - lost, 4.0))
-        return told(replace(constant, bound=proved), task, why=_reason(failure, task))
-    for share in _SHARES:
-        channel = program.channel(solved.mixed(epsilon, share))
-        level = float(pml_level(channel, types))
-        if level <= epsilon:
-            break
-    value = expected_distance(channel, types)
-    if level > epsilon or value >= constant.value:  # so near 0 that rounding is all that is told
-        return told(replace(constant, bound=max(0.0, min(solved.bound, constant.value))), task)
-    bound = max(0.0, min(solved.bound, value))
-    return told(Solution(value, bound, channel, level, "types", solver="highs"), task)
-
-
-def _reason(failure: SolverFailure, task: Task) -> str:
-    """Return the solver's words, unless it had no time."""
-    return "" if time.monotonic() > task.deadline else str(failure)
-
-
-def _solve_dense(
-    p: Floats, distance: Floats, epsilon: float, seconds: float
-) -> tuple[Floats, Floats]:
-    """Return the solver's matrix and its multipliers of the leakage constraints, at least 0."""
-    from fastpriv._core.highs import Rows, minimise
-
-    count, outputs = distance.shape
-    number, y = count * outputs, np.arange(outputs)
-    # Variables V[x, y] and q(y). Rows: sum_y V = 1; sum_x p V - q = 0; e^-epsilon V[x, y] - q <= 0.
-    each = np.arange(number).reshape(count, outputs)
-    averages = np.column_stack([each.T, number + y])
-    leaks = np.column_stack([each.reshape(-1), np.tile(number + y, count)])
-    rows = Rows(
-        np.concatenate(
-            [
-                outputs * np.arange(count),
-                number + (count + 1) * y,
-                number + (count + 1) * outputs + 2 * np.arange(number + 1),
-            ]
-        ),
-        np.concatenate([each.reshape(-1), averages.reshape(-1), leaks.reshape(-1)]),
-        np.concatenate(
-            [
-                np.ones(number),
-                np.tile(np.append(solver_distribution(p, epsilon), -1.0), outputs),
-                np.tile([math.exp(-epsilon), -1.0], number),
-            ]
-        ),
-        np.concatenate([np.ones(count), np.zeros(outputs), np.full(number, -math.inf)]),
-        np.concatenate([np.ones(count), np.zeros(outputs + number)]),
+    records = prior.space.rows(np.arange(size))
+    distance = (records[support][:, None] != records[None]).sum(axis=2)
+    weights = prior.probabilities()[support]
+    count = len(support)
+    program = LeakageProgram(
+        np.repeat(np.arange(count), size),
+        np.tile(np.arange(size), count),
+        distance.reshape(-1).astype(np.float64),
+        np.ones(count * size),
+        weights,
+        np.ones(count),
+        0.0,
     )
-    cost = np.append((p[:, None] * distance).reshape(-1), np.zeros(outputs))
-    answer = minimise(cost, np.zeros(number + outputs), rows, seconds)
-    V = np.maximum(answer.values[:number].reshape(count, outputs), 0.0)
-    leaking = answer.duals[count + outputs :].reshape(count, outputs)
-    multipliers = np.maximum(-leaking, 0.0)
-    return V / V.sum(axis=1, keepdims=True), multipliers
+    # Databases that never occur answer like the nearest one that does.
+    nearest = distance.argmin(axis=0)
+    return program, lambda v: Channel(v.reshape(count, size)[nearest], prior.space)
 
 
-def _dual_bound(p: Floats, distance: Floats, epsilon: float, multipliers: Floats) -> float:
-    """Return the bound of any multipliers l >= 0 of the scaled constraints, rounded down."""
-    own, all_of = math.exp(-epsilon) * multipliers, multipliers.sum(axis=0)
-    terms = p[:, None] * distance + own - p[:, None] * all_of
-    sizes = p[:, None] * distance + own + p[:, None] * all_of
-    error = (len(p) + 16.0) * 2.0 * ULP
-    return math.fsum((terms - error * sizes).min(axis=1)) - 1e-15
+def _on_types(prior: Exchangeable) -> Made:
+    """Return the program over classes of pairs of databases."""
+    n, m = prior.space.n, prior.space.sizes[0]
+    check.fits(
+        math.comb(n + m * m - 1, n),
+        "the program over classes of databases and outputs",
+        "use fewer rows or values",
+        _MAX_CLASSES,
+    )
+    types = types_of(Blocks.single(n, m))
+    classes = [classes_against(kind, types) for kind in types.counts]
+    stack = Stack.of(types, classes)
+    with np.errstate(over="ignore"):  # more databases than doubles: the bound near 0 is 0
+        sizes = np.exp(types.log_sizes)
+    program = LeakageProgram(
+        stack.row,
+        stack.kind,
+        stack.distance.astype(np.float64),
+        np.exp(stack.log_count - types.log_sizes[stack.row]),
+        type_weights(types, prior),
+        sizes,
+        4.0 * type_error(n),
+    )
 
+    def channel(v: Floats) -> TypeChannel:
+        parts = np.split(v / np.exp(stack.log_outputs), stack.starts[1:-1])
+        return TypeChannel(types, classes, parts)
 
-def _near_constant(p: Floats, distance: Floats, epsilon: float) -> float:
-    """Return a bound that is sharp as epsilon goes to 0, rounded down and at least 0.
-
-    W[x, y] <= e^epsilon q(y) for all x but one leaves p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)
-    (1 - p(x))) for that one. The distortion of an output law q is a mean over y of its sums.
-    """
-    others = p.sum() * (1.0 + (len(p) + 8.0) * ULP) - p
-    least = np.maximum(lowered(p, 4.0) - raised(expm1_up(epsilon) * others, 8.0), 0.0)
-    return max(0.0, float(lowered(least @ distance, 4.0 * len(p) + 16.0).min()))
-
-
-def _mixed(V: Floats, p: Floats, epsilon: float, share: float) -> Floats:
-    """Mix V with its own output law as much as the level asks for, and a share more.
-
-    Every column is first mixed with its own mean: the solver's tolerance is a large ratio in
-    columns that are nearly 0, and mending them takes next to no mass.
-    """
-    most = math.exp(min(epsilon, 700.0))
-    V = _flatter(V, p, most)
-    V = V / V.sum(axis=1, keepdims=True)
-    q = p @ V / p.sum()
-    seen = q > 0.0
-    worst = float((V[:, seen] / q[seen]).max())
-    t = min(1.0, _excess(worst, most) + share)
-    mixed = (1.0 - t) * V + t * q if t < 1.0 else np.repeat(q[None], len(V), axis=0)
-    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
-
-
-def _flatter(V: Floats, p: Floats, most: float) -> Floats:
-    """Mix every column with its own mean until its ratios are at most ``most``."""
-    q = p @ V / p.sum()
-    worst = V.max(axis=0) / np.where(q > 0.0, q, 1.0)
-    t = np.array([_excess(float(ratio), most) for ratio in worst])
-    return np.asarray((1.0 - t) * V + t * q)
-
-
-def _excess(worst: float, most: float) -> float:
-    """Share of the mean that brings a largest ratio down to ``most``."""
-    return (worst - most) / (worst - 1.0) if worst > most else 0.0
-
-
-def _expanded(V: Floats, support: Ints, rows: Ints) -> Floats:
-    """Let databases that never occur answer like the nearest one that does."""
-    distance = (rows[:, None] != rows[support][None]).sum(axis=2)
-    return np.asarray(V[distance.argmin(axis=1)])
-
-
-#: Most classes of a program.
-_MAX_CLASSES = 50_000
-#: Largest root of a coefficient; what would have a larger one is 0 in all digits.
-_STEEPEST = 1e8
-#: Room of a constant answer below which the solver may find none.
-_ROOM = 1e-6
+    return program, channel
 
 
 class LeakageProgram(NamedTuple):
-    """The classes: types of x and y, d, r, and the law of the types of x."""
+    """The classes of pairs (x, y), as one-dimensional arrays."""
 
-    row: Ints
-    kind: Ints
+    row: Ints  # type of x
+    kind: Ints  # type of y
     distance: Floats
-    share: Floats
-    weights: Floats
+    share: Floats  # r
+    weights: Floats  # P, the distribution of the type of x
+    sizes: Floats  # number of databases of every type of x
+    error: float  # relative error of shares and weights
 
     @property
-    def types(self) -> int:
-        return len(self.weights)
+    def kinds(self) -> int:
+        """Number of types of y."""
+        return int(self.kind.max()) + 1
 
-    def law(self, v: Floats) -> Floats:
-        """Return the law of the type of the output."""
+    def outputs(self, v: Floats) -> Floats:
+        """Return Q, the distribution of the type of y."""
         masses = self.weights[self.row] * v
-        return np.asarray(np.bincount(self.kind, masses, self.types), dtype=np.float64)
+        return np.asarray(np.bincount(self.kind, masses, self.kinds), dtype=np.float64)
+
+    def independent(self, v: Floats) -> Floats:
+        """Return r Q: the masses of a mechanism that draws from Q whatever x is."""
+        return np.asarray(self.share * self.outputs(v)[self.kind])
 
     def normalised(self, v: Floats) -> Floats:
         """Let the masses of every type of x sum to 1."""
-        return np.asarray(v / np.bincount(self.row, v, self.types)[self.row])
+        return np.asarray(v / np.bincount(self.row, v, len(self.weights))[self.row])
 
     def ratios(self, v: Floats) -> Floats:
-        """Return p(y|x)/p_Y(y); 0 where y does not occur."""
-        whole = self.share * self.law(v)[self.kind]
-        return np.asarray(np.where(whole > 0.0, v / np.where(whole > 0.0, whole, 1.0), 0.0))
+        """Return p(y|x)/p_Y(y); 0 for y and x that do not occur."""
+        whole = self.independent(v)
+        seen = (whole > 0.0) & (self.weights[self.row] > 0.0)
+        return np.asarray(np.where(seen, v / np.where(seen, whole, 1.0), 0.0))
 
+    def flattened(self, v: Floats, epsilon: float) -> tuple[Floats, Floats, float]:
+        """Return better masses, those of Q alone, and the share of Q that the level asks for.
 
-class TypeMechanism(NamedTuple):
-    """A solved program: the masses of classes, and a proved lower bound on the distortion."""
-
-    masses: Floats
-    bound: float
-    program: LeakageProgram
-
-    def mixed(self, epsilon: float, share: float) -> Floats:
-        """Mix in the output law as much as the level asks for, and a share more.
-
-        Every type of output is first mixed with its own mean, as for programs over databases.
+        The classes of every type of y are mixed with their own mean: the solver's tolerance is a
+        large ratio where Q is nearly 0, and mending that takes next to no mass. (1 - t) v + t r Q
+        has the same Q, and ratios (1 - t) v/(r Q) + t.
         """
-        most, v, program = math.exp(min(epsilon, 700.0)), self.masses, self.program
-        alive = program.weights[program.row] > 0.0
-        ratios = np.where(alive, program.ratios(v), 0.0)
-        worst = np.zeros(program.types)
-        np.maximum.at(worst, program.kind, ratios)
-        t = _excesses(worst, most)[program.kind]
-        v = program.normalised((1.0 - t) * v + t * program.share * program.law(v)[program.kind])
-        ratios = np.where(alive, program.ratios(v), 0.0)
-        more = min(1.0, float(_excesses(ratios, most).max()) + share)
-        same = program.share * program.law(v)[program.kind]
-        return program.normalised(np.where(alive, (1.0 - more) * v + more * same, same))
+        most = math.exp(min(epsilon, _MAX_EXPONENT))
+        worst = np.zeros(self.kinds)
+        np.maximum.at(worst, self.kind, self.ratios(v))
+        t = _excess(worst, most)[self.kind]
+        v = self.normalised((1.0 - t) * v + t * self.independent(v))
+        same = self.independent(v)
+        v = np.where(self.weights[self.row] > 0.0, v, same)
+        return v, same, float(_excess(self.ratios(v), most).max())
 
-
-def _excesses(worst: Floats, most: float) -> Floats:
-    """Share of the mean that brings a ratio down to ``most``."""
-    above = worst > most
-    return np.where(above, (worst - most) / np.where(above, worst - 1.0, 1.0), 0.0)
-
-
-def solver_distribution(p: Floats, epsilon: float) -> Floats:
-    """Return a law for the solver, which drops weights that are tiny.
-
-    A constant answer V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
-    must therefore be a law by themselves.
-    """
-    from fastpriv._core.highs import TINY
-
-    kept = np.where(p > TINY, p, 0.0)
-    return kept / kept.sum() if math.exp(min(epsilon, 1.0)) * kept.sum() < 1.0 + _ROOM else p
-
-
-class TypeProgram:
-    """The program of an exchangeable prior."""
-
-    def __init__(self, prior: Exchangeable, epsilon: float) -> None:
-        n, m = prior.space.n, prior.space.sizes[0]
-        check.fits(
-            math.comb(n + m * m - 1, n),
-            "the program over classes of databases and outputs",
-            "use fewer rows or values",
-            _MAX_CLASSES,
-        )
-        self._types = types_of(Blocks.single(n, m))
-        self._classes = [classes_against(kind, self._types) for kind in self._types.counts]
-        stack = Stack.of(self._types, self._classes)
-        self._stack, self._epsilon, self._n = stack, epsilon, n
-        share = np.exp(stack.log_count - self._types.log_sizes[stack.row])
-        weights = type_weights(self._types, prior)
-        distance = stack.distance.astype(np.float64)
-        self._program = LeakageProgram(stack.row, stack.kind, distance, share, weights)
-
-    def channel(self, masses: Floats) -> TypeChannel:
-        """Return the mechanism with these masses of classes."""
-        entries = masses / np.exp(self._stack.log_outputs)
-        parts = np.split(entries, self._stack.starts[1:-1])
-        return TypeChannel(self._types, self._classes, parts)
-
-    def solve(self, seconds: float) -> TypeMechanism:
-        """Return the solver's masses with the bound of its multipliers."""
-        from fastpriv._core.highs import Rows, minimise
-
-        row, kind, distance, share, weights = self._program
-        number, types = len(row), len(weights)
+    def solve(self, epsilon: float, seconds: float) -> tuple[Floats, Floats]:
+        """Return the solver's masses v, and its multipliers k >= 0 of the leakage constraints."""
+        row, kind, distance, share, weights, *_ = self
+        number, types, kinds = len(row), len(weights), self.kinds
         # A leakage row is v root - Q/root <= 0 with root^2 = e^-epsilon/r. Where it is so steep
-        # that v must be 0 in all digits, v is held at 0 by the row alone.
-        roots = np.exp(-0.5 * self._epsilon) / np.sqrt(share)
-        leaking = np.flatnonzero(weights[row] > 0.0)
-        root = np.minimum(roots[leaking], _STEEPEST)
-        by_row, by_kind = np.argsort(row, kind="stable"), np.argsort(kind, kind="stable")
-        in_row, in_kind = np.bincount(row, minlength=types), np.bincount(kind, minlength=types)
-        averages = np.insert(by_kind, np.cumsum(in_kind), number + np.arange(types))
-        law = solver_distribution(weights, self._epsilon)
-        masses = np.insert(law[row[by_kind]], np.cumsum(in_kind), -1.0)
-        leaks = np.column_stack([leaking, number + kind[leaking]])
-        starts = np.concatenate([[0], np.cumsum(in_row), number + np.cumsum(in_kind + 1)])
-        starts = np.append(starts, starts[-1] + 2 * np.arange(1, len(leaking) + 1))
-        rows = Rows(
-            starts,
-            np.concatenate([by_row, averages, leaks.reshape(-1)]),
-            np.concatenate(
-                [np.ones(number), masses, np.column_stack([root, -1.0 / root]).reshape(-1)]
-            ),
-            np.concatenate([np.ones(types), np.zeros(types), np.full(len(leaking), -math.inf)]),
-            np.concatenate([np.ones(types), np.zeros(types + len(leaking))]),
+        # that v must be 0 in all digits, v is held at 0 by the row alone. Where it is so flat that
+        # it never binds in these digits, it is left out.
+        root = np.exp(-0.5 * epsilon) / np.sqrt(share)
+        leaking = np.flatnonzero((weights[row] > 0.0) & (root > 1.0 / _MAX_ROOT))
+        root = np.minimum(root[leaking], _MAX_ROOT)
+        # A row of Q = sum of P v has the classes of a type of y and then Q itself.
+        by_kind, in_kind = np.argsort(kind, kind="stable"), np.bincount(kind, minlength=kinds)
+        ends = np.cumsum(in_kind)
+        averages = Block(
+            np.insert(by_kind, ends, number + np.arange(kinds)),
+            np.insert(_solver_weights(weights, epsilon)[row[by_kind]], ends, -1.0),
+            0.0,
+            0.0,
+            in_kind + 1,
         )
-        cost = np.append(weights[row] * distance, np.zeros(types))
-        answer = minimise(cost, np.zeros(number + types), rows, seconds)
-        v = np.maximum(answer.values[:number], 0.0)
+        leaks = Block(
+            np.column_stack([leaking, number + kind[leaking]]),
+            np.column_stack([root, -1.0 / root]),
+            -math.inf,
+            0.0,
+        )
+        rows = Rows.stacked([Block.sums(row, types, 1.0), averages, leaks])
+        cost = np.append(weights[row] * distance, np.zeros(kinds))
+        answer = minimise(cost, np.zeros(number + kinds), rows, seconds)
         k = np.zeros(number)
-        k[leaking] = np.maximum(-answer.duals[2 * types :], 0.0) / root
-        return TypeMechanism(self._program.normalised(v), self._bound(k), self._program)
+        k[leaking] = np.maximum(-answer.duals[types + kinds :], 0.0) / root
+        return self.normalised(np.maximum(answer.values[:number], 0.0)), k
 
-    def _bound(self, k: Floats) -> float:
+    def lower_bound(self, epsilon: float, k: Floats) -> float:
         """Return the bound of any k >= 0, rounded down."""
-        row, kind, distance, share, weights = self._program
-        own = math.exp(-self._epsilon) * k / share
-        all_of = np.bincount(kind, k, len(weights))[kind]
+        row, kind, distance, share, weights, *_ = self
+        own = math.exp(-epsilon) * k / share
+        all_of = np.bincount(kind, k, self.kinds)[kind]
         terms = weights[row] * (distance - all_of) + own
         sizes = weights[row] * (distance + all_of) + own
-        # Sizes of classes and weights are rounded, and so is a sum over the classes of a type.
-        error = 4.0 * type_error(self._n) + 4.0 * (len(row) + 16.0) * ULP
+        # A sum over the classes of a type of y is rounded once for each.
+        error = self.error + 2.0 * (float(np.bincount(kind).max()) + 16.0) * ULP
         least = np.full(len(weights), math.inf)
         np.minimum.at(least, row, terms - error * sizes)
-        return math.fsum(least) - 1e-15
+        return lowered(math.fsum(least), 4.0)
+
+    def near_constant(self, epsilon: float) -> float:
+        """Return the bound that is sharp as epsilon goes to 0, rounded down and at least 0."""
+        count = len(self.weights)
+        whole = float(self.weights.sum()) * (1.0 + (count + 8.0) * ULP)
+        others = self.sizes * (1.0 + self.error) * whole - self.weights
+        weights = lowered(self.weights * (1.0 - self.error), 4.0)
+        least = np.maximum(weights - raised(expm1_up(epsilon) * others, 8.0), 0.0)
+        terms = self.share * (1.0 - self.error) * self.distance * least[self.row]
+        sums = np.asarray(np.bincount(self.kind, terms, self.kinds), dtype=np.float64)
+        return max(0.0, float(lowered(sums, 4.0 * float(len(self.row)) + 16.0).min()))
+
+
+def _excess(ratios: Floats, most: float) -> Floats:
+    """Return the share of the mean that brings a ratio down to ``most``."""
+    above = ratios > most
+    return np.where(above, (ratios - most) / np.where(above, ratios - 1.0, 1.0), 0.0)
+
+
+def _solver_weights(p: Floats, epsilon: float) -> Floats:
+    """Return the distribution for HiGHS, which drops tiny coefficients.
+
+    A constant answer V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
+    must therefore be a distribution by themselves.
+    """
+    kept = np.where(p > TINY, p, 0.0)
+    return kept / kept.sum() if math.exp(min(epsilon, 1.0)) * kept.sum() < 1.0 + _ROOM else p

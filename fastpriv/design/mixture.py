@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,9 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
+from fastpriv.design.certificate import Progress
+from fastpriv.design.engines.interior import step_length
+from fastpriv.design.problem import Limits
 
 #: Lines of all axes up to this many entries are summed while they are in cache.
 _BLOCK = 1 << 15
@@ -159,7 +161,7 @@ class MatrixTilt(Tilt):
 
 
 _STEPS = 300
-#: Steps without a better certificate after which rounding has won.
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
 _PATIENCE = 40
 #: Part of the way to the boundary that a step goes.
 _STEP = 0.99
@@ -224,13 +226,12 @@ def fit(
     outputs: int,
     slope: float,
     target: float | None,
-    gap: float,
-    deadline: float,
+    limits: Limits,
 ) -> Fit:
     """Find the optimal output law at a slope, or at the slope where the distortion is ``target``.
 
-    ``slope`` is then where to start. Stops at a certified ``gap`` in nats, when rounding allows no
-    more, or at the deadline, and returns the best iterate.
+    ``slope`` is then where to start. Stops at a certified gap in nats, when rounding allows no
+    more, or when the time is over, and returns the best iterate.
     """
     tilt = family(slope)
     q = np.full(outputs, 1.0 / outputs)
@@ -238,20 +239,18 @@ def fit(
     c = tilt.backward(p / v, overwrite=True)
     z = np.maximum(1.0 - c, 0.0) + 0.1
     along: Floats | None = None  # how q / sqrt(q) answers to the slope
-    best = Fit(q, slope, math.inf, -math.inf, 0.0 if target is None else target)
-    waited, length = 0, 1.0
+    first = Fit(q, slope, math.inf, -math.inf)
+    progress = Progress(0.0, limits.clock, first, patience=_PATIENCE, absolute=limits.gap)
+    length = 1.0
     for step in range(_STEPS):
         u = p / v
         value, bound = certify(p, q, tilt, v, c)
         result = Fit(q, tilt.slope, value, bound)
         if target is not None:
-            first, second = tilt.distances(q, v)
-            mean = first / v
+            once, second = tilt.distances(q, v)
+            mean = once / v
             result = Fit(q, tilt.slope, value, bound, _dot(p, mean))
-        waited += 1
-        if result.gap(target) < best.gap(target):
-            best, waited = result, 0
-        if best.gap(target) <= gap or waited > _PATIENCE or time.monotonic() > deadline:
+        if not progress.offer(result, result.gap(target), 0.0):
             break
         mu = _dot(q, z) / outputs * (max(0.05, (1.0 - length) ** 3) if step else 1.0)
         root = np.sqrt(q)
@@ -269,27 +268,22 @@ def fit(
             move -= turn * along
         move *= root
         push = (mu - z * (q + move)) / q
-        length = _reach(q, move)
+        length = step_length(q, move, _STEP)
         q = q + length * move
-        dual = _reach(z, push)
+        dual = step_length(z, push, _STEP)
         z += dual * push
         if turn:
             tilt = family(tilt.slope + length * turn)
         length = min(length, dual)
         v = tilt.forward(q)
         c = tilt.backward(p / v, overwrite=True)
-    return Fit(best.law / best.law.sum(), best.slope, best.value, best.bound, best.distortion)
+    best = progress.point
+    return replace(best, law=best.law / best.law.sum())
 
 
 def _dot(a: Floats, b: Floats) -> float:
     """Sum of a b, pairwise; BLAS would wake its threads for one pass over memory."""
     return float((a * b).sum())
-
-
-def _reach(x: Floats, move: Floats) -> float:
-    """How far x > 0 may go along a move and stay positive, at most 1."""
-    worst = float((move / x).min())
-    return 1.0 if worst > -_STEP else -_STEP / worst
 
 
 class ConjugateGradients:

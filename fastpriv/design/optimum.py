@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.closed_forms import constant_mechanism, distortion_up
-from fastpriv.design.problem import Task, made_task, told
+from fastpriv.design.problem import Limits, reported
 from fastpriv.design.tradeoff import privacy_level
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
@@ -257,7 +257,7 @@ class Request:
     def least_level(self, distortion: Any) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
         limit = self.limits["time_limit"]
-        task = made_task(0.0, False, _SEARCHED, limit, "auto")
+        limits = Limits.checked(_SEARCHED, limit, absolute=True)
         level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
         if math.isinf(level.upper):
             raise Infeasible(
@@ -268,12 +268,12 @@ class Request:
         if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
             best = self.optimum(self.quietly(level.lower), "level", level.lower)
             if best.distortion <= distortion:
-                return self.searched(best, task)
+                return self.searched(best, limits)
         aim = level.upper
         for k in range(_TRIES):
             best = self.optimum(self.quietly(aim, gap=_GAP), "level", level.lower)
             if best.distortion <= distortion:
-                return self.searched(best, task)
+                return self.searched(best, limits)
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
             f"at level {described(aim)} the distortion is still {described(best.distortion)}, "
@@ -291,14 +291,14 @@ class Request:
             warnings.simplefilter("ignore", GapWarning)
             return self.program(goal, **limits)
 
-    def searched(self, best: Optimum, task: Task) -> Optimum:
+    def searched(self, best: Optimum, limits: Limits) -> Optimum:
         """Compare the ends of a search with its tolerance, relative to 1 + value."""
-        wanted = task._replace(gap=task.gap * (1.0 + best.value))
-        return told(replace(best, converged=True), wanted, depth=5, absolute=True)
+        wanted = limits._replace(gap=limits.gap * (1.0 + best.value))
+        return reported(replace(best, converged=True), wanted)
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
-        task = made_task(0.0, False, _SEARCHED, self.limits["time_limit"], "auto")
+        limits = Limits.checked(_SEARCHED, self.limits["time_limit"], absolute=True)
         most = constant_mechanism(self.prior).value  # where a constant output does
         best = self._information(0.0)
         low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
@@ -318,7 +318,7 @@ class Request:
             step *= 4.0
         spent = self.spent(best.channel, best.distortion)
         best = replace(best, minimised="distortion", value=spent, distortion=spent, bound=bound)
-        return self.searched(best, task)
+        return self.searched(best, limits)
 
     def _information(self, distortion: float) -> Optimum:
         """Return a point of the search over distortions."""

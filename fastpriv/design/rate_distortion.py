@@ -24,11 +24,10 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.closed_forms import constant_mechanism, h_inverse
+from fastpriv.design.closed_forms import constant_mechanism, h_inverse, identity_mechanism
 from fastpriv.design.mixture import Family, Fit, HammingTilt, MatrixTilt, certify, fit
-from fastpriv.design.problem import made_task, told
-from fastpriv.design.ratio_programs import _tilde
-from fastpriv.errors import Infeasible, InvalidInput, described
+from fastpriv.design.problem import Limits, reported
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
@@ -136,13 +135,13 @@ def solve_pd_mip(
     prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, absolute=True)
     if slope is not None:
         slope = check.real(slope, "slope", 0.0, STEEPEST)
     if metric is not None:
         costs = check.metric(metric, prior.space.size)
-        point = _by_metric(prior, distortion, slope, costs, task.gap, task.deadline)
-        return told(point, task, depth=3, absolute=True)
+        point = _by_metric(prior, distortion, slope, costs, limits)
+        return reported(point, limits)
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= constant_mechanism(prior).value:
@@ -153,22 +152,23 @@ def solve_pd_mip(
         return _constant(prior)
     steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
     assert steep is not None
-    if steep >= _tilde(prior):
-        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
-        with suppress(Infeasible):
+    # A nearly uniform prior may leave nothing of the posterior response but rounding, and there may
+    # be no bound on eps_tilde; then the program has to do.
+    with suppress(Infeasible, TooLarge):
+        if steep >= float(prior.epsilon_tilde()):
             return _e_i(prior, steep, distortion)
     if prior.space.n == 1:
         prior = Product([prior.pmf()])
     if isinstance(prior, Product):
         point = _rows(prior, distortion, slope)  # a closed form for each row: rounding is no gap
         rounded = _ROUNDED * point.value + 4.0 * _COST * point.slope * point.distortion
-        return told(point, task, depth=3, absolute=True, least=rounded)
+        return reported(point, limits._replace(negligible=rounded))
     start = min(max(steep, 0.05), STEEPEST) if slope is None else slope
     if isinstance(prior, Exchangeable):
-        point = _on_types(prior, distortion, start, task.gap, task.deadline)
+        point = _on_types(prior, distortion, start, limits)
     else:
-        point = _on_databases(prior, distortion, start, task.gap, task.deadline)
-    return told(point, task, depth=3, absolute=True)
+        point = _on_databases(prior, distortion, start, limits)
+    return reported(point, limits)
 
 
 def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
@@ -188,9 +188,7 @@ def _constant(prior: Distribution) -> RateDistortion:
 
 def _identity(prior: Distribution) -> RateDistortion:
     """Without distortion the output is the database."""
-    values, assignment = np.unique(prior.space.sizes, return_inverse=True)
-    same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
-    channel = ProductChannel.of(same)
+    channel = identity_mechanism(prior)
     value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
@@ -240,7 +238,7 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
 
 
 def _on_databases(
-    prior: Distribution, target: float | None, start: float, gap: float, deadline: float
+    prior: Distribution, target: float | None, start: float, limits: Limits
 ) -> RateDistortion:
     dense = prior.as_dense("the rate-distortion program", _MAX_DENSE)
     family = partial(HammingTilt, dense.space.sizes)
@@ -249,7 +247,7 @@ def _on_databases(
         p, family(start), constant_mechanism(prior).channel, dense
     ):
         return _constant(prior)
-    fitted = fit(p, family, len(p), start, target, gap, deadline)
+    fitted = fit(p, family, len(p), start, target, limits)
     law = Dense.of(np.maximum(fitted.law, _FLOOR), dense.space)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
@@ -272,7 +270,7 @@ def _is_constant_optimal(
 
 
 def _on_types(
-    prior: Exchangeable, target: float | None, start: float, gap: float, deadline: float
+    prior: Exchangeable, target: float | None, start: float, limits: Limits
 ) -> RateDistortion:
     n, m = prior.space.n, prior.space.sizes[0]
     check.fits(
@@ -300,7 +298,7 @@ def _on_types(
     def scale(slope: float) -> float:
         return n * math.log1p((m - 1) * math.exp(-slope))
 
-    fitted = fit(p, family, count, start, target, gap, deadline)
+    fitted = fit(p, family, count, start, target, limits)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         # W[x, y] = q(y) R[x, y] / v(x), q and v being spread evenly over the members of a type.
@@ -320,8 +318,7 @@ def _by_metric(
     target: float | None,
     slope: float | None,
     metric: Floats,
-    gap: float,
-    deadline: float,
+    limits: Limits,
 ) -> RateDistortion:
     p = prior.probabilities()
     nearest = metric.min(axis=1)
@@ -352,7 +349,7 @@ def _by_metric(
         else:
             slope, over = math.inf, None
     assert slope is not None
-    fitted = fit(p, family, metric.shape[1], slope, over, gap, deadline)
+    fitted = fit(p, family, metric.shape[1], slope, over, limits)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         joint = family(slope).joint(fitted.law)

@@ -1,9 +1,14 @@
-"""Minimum distortion at a level of differential privacy or identifiability (PD-DP, PD-I)."""
+"""Minimum distortion at a level of differential privacy or identifiability (PD-DP, PD-I).
+
+Three problems share the public functions: ratios of neighbouring databases with the Hamming
+distance (a closed form where a theorem gives the optimum, else one small program per distinct row
+for independent rows, a program on types for exchangeable rows, a program over databases otherwise);
+any cost and any graph or metric over inputs; and (epsilon, delta) levels.
+"""
 
 from __future__ import annotations
 
 import math
-import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
@@ -11,19 +16,15 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.highs import Rows, minimise
+from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, exp_down, lowered, raised
-from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._core.wide import wide
-from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv._structure.types import Blocks, expand, types_of
+from fastpriv._structure.types import Blocks, Types, expand, types_of
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design import engine, growing
+from fastpriv.design.certificate import TOLERANCE, certified_level
 from fastpriv.design.closed_forms import (
     constant_mechanism,
     joint_level,
@@ -34,13 +35,9 @@ from fastpriv.design.closed_forms import (
     rounded_up,
     rounding_margin,
 )
-from fastpriv.design.engine import SOLVERS
-from fastpriv.design.interior import Iterate, OutOfRange, OutOfTime, Program
-from fastpriv.design.neighbours import CHAIN, components, distances, hamming_distances, spanner
-from fastpriv.design.problem import Task, made_task, told
-from fastpriv.design.reduced import solve_reduced
-from fastpriv.design.reductions import Orbits, automorphisms, swappable_rows
-from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
+from fastpriv.design.neighbours import CHAIN, components, distances, hamming_distances
+from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfRange, minimum
+from fastpriv.design.reductions import ByOrbits, ByTypes, Reduced, swappable_rows
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
@@ -53,6 +50,21 @@ if TYPE_CHECKING:
     from fastpriv.design.exact.solution import ExactSolution
 
 __all__ = ["solve_pd_dp", "solve_pd_i", "solve_r_pd"]
+
+#: Most databases of a program without structure.
+_MAX_DATABASES = 1 << 13
+#: Largest level of PD-DP: coefficients are products with e^epsilon of up to e^100 apart.
+_MAX_LEVEL_DP = 200.0
+#: Largest level of PD-I: e^epsilon is a double.
+_MAX_LEVEL_I = 700.0
+#: Most inputs of a metric: a matrix of distances between them has 32 MB.
+_MAX_INPUTS = 1 << 11
+#: Most variables of a program at an (epsilon, delta) level.
+_MAX_VARIABLES = 200_000
+#: Largest level whose ratio is a double.
+_MAX_EXPONENT = 700.0
+#: Seconds that HiGHS is given at least.
+_AT_LEAST = 1e-3
 
 
 @overload
@@ -166,7 +178,7 @@ def solve_pd_dp(
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    task = made_task(epsilon, False, gap, time_limit, solver)
+    limits = Limits.checked(gap, time_limit, solver)
     group = check.integer(group, "group", 1)
     if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours, group, delta)
@@ -177,14 +189,10 @@ def solve_pd_dp(
     if delta > 0.0:
         if neighbours is not None or group != 1:
             raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
-        return _up(solve_within_delta(prior, metric, delta, task), prior, metric)
+        return _within_delta(prior, metric, epsilon, delta, limits)
     if metric is not None or neighbours is not None or group != 1:
-        return _up(solve_general(prior, metric, neighbours, group, task), prior, metric)
-    if epsilon >= prior.epsilon_hat():
-        return rounded_up(randomised_response(prior.space.sizes, epsilon), prior)
-    if epsilon == 0.0:
-        return rounded_up(constant_mechanism(prior), prior)
-    return rounded_up(solve_program(prior, task), prior)
+        return _over_inputs(prior, metric, neighbours, group, epsilon, False, limits)
+    return rounded_up(minimum(RatioProblem(prior, epsilon, False), limits), prior)
 
 
 @overload
@@ -282,30 +290,21 @@ def solve_pd_i(
     """
     prior = as_prior(prior)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    task = made_task(epsilon, True, gap, time_limit, solver)
+    limits = Limits.checked(gap, time_limit, solver)
     if check.flag(exact, "exact"):
         _check_plain(time_limit, metric, neighbours)
         from fastpriv.design.exact.point import solve_exact
 
         return solve_exact(prior, epsilon, joint=True)
     if metric is not None or neighbours is not None:
-        return _up(solve_general(prior, metric, neighbours, 1, task), prior, metric)
+        return _over_inputs(prior, metric, neighbours, 1, epsilon, True, limits)
     least = prior.epsilon_x()
     if epsilon < least:
         raise Infeasible(
             f"no mechanism has identifiability {described(epsilon)} for {prior!r}: the prior alone "
             f"has epsilon_x = {described(least)}, which is the least possible"
         )
-    tilde = _tilde(prior)
-    if epsilon >= tilde:
-        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
-        with suppress(Infeasible):
-            closed = posterior_response(prior, epsilon, tilde)
-            if closed.level > epsilon:
-                mended = rounded_inwards(prior, epsilon, closed.bound)
-                closed = mended if mended is not None and mended.gap <= gap else closed
-            return rounded_up(closed, prior)
-    return rounded_up(solve_program(prior, task), prior)
+    return rounded_up(minimum(RatioProblem(prior, epsilon, True), limits), prior)
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
@@ -335,12 +334,6 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     return randomised_response(check.row_sizes(n, m), check.real(epsilon, "epsilon", least=0.0))
 
 
-def _up(solution: Solution, prior: Distribution, metric: ArrayLike | None) -> Solution:
-    """Round the value up, of a cost of one's own."""
-    cost = None if metric is None else check.metric(metric, prior.space.size)
-    return rounded_up(solution, prior, cost)
-
-
 def _check_plain(
     time_limit: float,
     metric: ArrayLike | None,
@@ -360,176 +353,172 @@ def _check_plain(
         )
 
 
-def _tilde(prior: Distribution) -> float:
-    """Return eps_tilde or the upper end of its bracket, infinite where neither can be had."""
-    try:
-        return float(prior.epsilon_tilde())
-    except TooLarge:
-        return math.inf
+class RatioProblem:
+    """PD-DP, or PD-I (``joint``) on the joint distribution, with the Hamming distance."""
 
+    def __init__(self, prior: Distribution, epsilon: float, joint: bool) -> None:
+        self.prior, self.level, self.joint = prior, epsilon, joint
 
-_UNSOLVED = "a chain this long has no program, only the bounds of theorems"
-#: Most databases of a program without structure.
-_DENSE = 1 << 13
+    def closed_form(self, limits: Limits) -> Solution | None:
+        """Return what theorems give: randomised or posterior response, a constant at level 0."""
+        prior, epsilon = self.prior, self.level
+        if not self.joint:
+            if epsilon >= prior.epsilon_hat():
+                return randomised_response(prior.space.sizes, epsilon)
+            return constant_mechanism(prior) if epsilon == 0.0 else None
+        # Where no bound on eps_tilde can be had, the program and its message follow.
+        with suppress(Infeasible, TooLarge):
+            tilde = float(prior.epsilon_tilde())
+            if epsilon >= tilde:
+                # A nearly uniform prior may leave nothing of the response but rounding.
+                closed = posterior_response(prior, epsilon, tilde)
+                if closed.level > epsilon:
+                    mended = rounded_inwards(prior, epsilon, closed.bound)
+                    if mended is not None and mended.gap <= limits.gap:
+                        return mended
+                return closed
+        return None
 
+    def known(self) -> tuple[list[Solution], float]:
+        """Return a constant and, for PD-DP, randomised response; bounds hold for any mechanism.
 
-def solve_program(prior: Distribution, task: Task) -> Solution:
-    """Solve the program in the prior's structure: rows, types or all databases."""
-    try:
-        solution = _program(prior, task)
-    except OutOfTime:  # what needs no program is what there is
-        solution = _certify(
-            prior, task, constant_mechanism(prior).channel, 0.0, "closed-form", None
-        )
-    return told(solution, task, why=_UNSOLVED if has_no_program(prior) else "")
+        The relaxation R-PD bounds the optimum from below (Theorem 1). At a small level of
+        differential privacy another bound is nearly the distortion of a constant: two databases
+        differ in at most n records, so W[x, y] >= e^(-n epsilon) W[z, y] for one fixed z.
+        """
+        prior, epsilon = self.prior, self.level
+        sizes, constant = prior.space.sizes, constant_mechanism(prior)
+        relaxed = epsilon if self.joint else epsilon + prior.epsilon_x()
+        bound = least_distance(sizes, raised(relaxed, 4.0)) if relaxed < math.inf else 0.0
+        if self.joint:  # epsilon is at least eps_X, but two ways of rounding may disagree
+            return [replace(constant, level=min(prior.epsilon_x(), epsilon))], bound
+        far = exp_down(-raised(prior.space.n * epsilon, 4.0))
+        bound = max(bound, lowered(far * constant.bound, 4.0))
+        return [constant, randomised_response(sizes, epsilon)], bound
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve the program in the structure of the prior: rows, types or all databases."""
+        prior = self.prior
+        if isinstance(prior, Product):
+            return self._by_rows(prior, limits)
+        if isinstance(prior, Exchangeable):
+            types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+            parts, answer = self._on_types(types, type_weights(types, prior), limits)
+            mechanism = TypeChannel(types, parts.classes, parts.split(answer.entries))
+            return Answer(mechanism, answer.bound, "types", answer.engine, answer.late)
+        if isinstance(prior, Markov) and has_no_program(prior):
+            # At epsilon - eps_X randomised response has identifiability epsilon (Lemma 5).
+            safe = self.level - (prior.epsilon_x() if self.joint else 0.0)
+            return Answer(
+                randomised_response(prior.space.sizes, max(safe, 0.0)).channel, 0.0, "closed-form"
+            )
+        if prior.space.size > _MAX_DATABASES:
+            raise TooLarge(
+                f"the program of {prior!r} is solved over at most {_MAX_DATABASES:,} databases, "
+                f"and there are {short(prior.space.size)}; use fewer rows, a product or "
+                "exchangeable prior, or an epsilon of at least "
+                f"{'epsilon_tilde()' if self.joint else 'epsilon_hat()'} of the prior, where no "
+                "program is needed"
+            )
+        dense = prior.as_dense("the program")
+        types = types_of(swappable_rows(dense.probabilities().reshape(dense.space.sizes)))
+        numbers = types.number(dense.space.rows(np.arange(dense.space.size)))
+        weights = np.asarray(np.bincount(numbers, dense.probabilities()), dtype=np.float64)
+        parts, answer = self._on_types(types, weights, limits)
+        channel = Channel(expand(types, parts.classes, parts.split(answer.entries)), dense.space)
+        # Products along a chain are rounded.
+        products = 8.0 * (prior.space.n + 2)
+        bound = answer.bound if prior is dense else lowered(answer.bound, products)
+        return Answer(channel, bound, "dense", answer.engine, answer.late)
+
+    def _on_types(
+        self, types: Types, weights: Floats, limits: Limits, extra: float = 0.0
+    ) -> tuple[ByTypes, Reduced]:
+        if self.level > (_MAX_LEVEL_I if self.joint else _MAX_LEVEL_DP):
+            raise OutOfRange
+        parts = ByTypes(types, weights, self.joint, limits.clock)
+        return parts, parts.solve(self.level, limits, extra, reserve=parts.seconds)
+
+    def _by_rows(self, prior: Product, limits: Limits) -> Answer:
+        """Solve every distinct row: both programs tensorise, and the optimum is a sum."""
+        rows = [self._one_row(p, prior.space.n, limits) for p in prior.distinct]
+        kernels = RowKernels([RowKernel(row.channel.matrix()) for row in rows], prior.assignment)
+        bound = prior.total([row.bound for row in rows])
+        # If one row took the interior-point method, the whole did.
+        engine = max((row.engine for row in rows if row.engine is not None), default=None)
+        late = any(row.late for row in rows)
+        return Answer(ProductChannel.of(kernels), bound, "rows", engine, late)
+
+    def _one_row(self, p: Floats, n: int, limits: Limits) -> Answer:
+        m, extra = len(p), rounding_margin(0.0, n)
+        if m == 1:
+            return Answer(Channel(np.ones((1, 1))), 0.0, "closed-form")
+        if m == 2 and not self.joint and limits.engine == "auto":
+            matrix, bound = _one_bit(p, self.level, extra)
+            return Answer(Channel(matrix), bound, "closed-form")
+        types = types_of(Blocks(((0,),), (m,)))
+        weights = np.empty(m)
+        weights[types.number(np.arange(m)[:, None])] = p
+        parts, answer = self._on_types(types, weights, limits, extra)
+        row = Product.of([p], np.zeros(1, dtype=np.int64))
+        best = Channel(expand(types, parts.classes, parts.split(answer.entries)))
+        constant = constant_mechanism(row)
+        better = expected_distance(best, row) <= constant.value
+        chosen = best if better else constant.channel
+        return Answer(chosen, answer.bound, "dense", answer.engine, answer.late)
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the distortion and the level of the floats."""
+        channel, prior = answer.channel, self.prior
+        level = joint_level(channel, prior) if self.joint else neighbour_level(channel)
+        value = expected_distance(channel, prior)
+        return Solution(value, answer.bound, channel, level, answer.method)
+
+    def obstacle(self, limits: Limits) -> str:
+        """Long chains have no program."""
+        unsolved = "a chain this long has no program, only the bounds of theorems"
+        return unsolved if has_no_program(self.prior) else ""
 
 
 def has_no_program(prior: Distribution) -> bool:
     """Whether only theorems bound the optimum: a Markov chain with too many databases."""
-    return isinstance(prior, Markov) and prior.space.size > _DENSE
+    return isinstance(prior, Markov) and prior.space.size > _MAX_DATABASES
 
 
-def _program(prior: Distribution, task: Task) -> Solution:
-    if isinstance(prior, Product):
-        return _by_rows(prior, task)
-    if isinstance(prior, Exchangeable):
-        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
-        solved = solve_reduced(types, type_weights(types, prior), task)
-        channel: AbstractChannel = TypeChannel(types, solved.classes, solved.entries)
-        return _certify(prior, task, channel, solved.bound, "types", solved.solver)
-    if isinstance(prior, Markov) and has_no_program(prior):
-        return _without_program(prior, task)
-    if prior.space.size > _DENSE:
-        raise TooLarge(
-            f"the program of {prior!r} is solved over at most {_DENSE:,} databases, and there are "
-            f"{short(prior.space.size)}; use fewer rows, a product or exchangeable prior, or an "
-            f"epsilon of at least {'epsilon_tilde()' if task.joint else 'epsilon_hat()'} of the "
-            "prior, where no program is needed"
-        )
-    dense = prior.as_dense("the program")
-    types = types_of(swappable_rows(dense.probabilities().reshape(dense.space.sizes)))
-    rows = dense.space.rows(np.arange(dense.space.size))
-    weights = np.asarray(np.bincount(types.number(rows), dense.probabilities()), dtype=np.float64)
-    solved = solve_reduced(types, weights, task)
-    channel = Channel(expand(types, solved.classes, solved.entries), dense.space)
-    # Products along a chain are rounded.
-    bound = solved.bound if prior is dense else lowered(solved.bound, 8.0 * (prior.space.n + 2))
-    return _certify(prior, task, channel, bound, "dense", solved.solver)
-
-
-def _without_program(prior: Markov, task: Task) -> Solution:
-    """Long chain: the better of a constant output and E_d, with the bound of Theorem 1.
-
-    E_d at epsilon - eps_X has identifiability epsilon (Wang-Ying-Zhang 2015, Lemma 5).
-    """
-    safe = task.epsilon - (prior.epsilon_x() if task.joint else 0.0)
-    channel = randomised_response(prior.space.sizes, max(safe, 0.0)).channel
-    return _certify(prior, task, channel, 0.0, "closed-form", None)
-
-
-def _by_rows(prior: Product, task: Task) -> Solution:
-    """Independent rows: both programs tensorise, so the optimum is the sum over rows."""
-    kernels, bounds, solvers = [], [], list[str]()
-    for law in prior.distinct:
-        matrix, bound, solver = _one_row(law, task, extra=rounding_margin(0.0, prior.space.n))
-        kernels.append(RowKernel(matrix))
-        bounds.append(bound)
-        solvers += [solver] if solver else []
-    channel = ProductChannel.of(RowKernels(kernels, prior.assignment))
-    # One row that took the interior-point method is worth telling.
-    engine = max(solvers, default=None)
-    return _certify(prior, task, channel, prior.total(bounds), "rows", engine)
-
-
-def _one_row(law: Floats, task: Task, extra: float) -> tuple[Floats, float, str | None]:
-    m = len(law)
-    if m == 1:
-        return np.ones((1, 1)), 0.0, None
-    if m == 2 and not task.joint and task.solver == SOLVERS[0]:
-        return *_one_bit(law, task.epsilon, extra), None
-    types = types_of(Blocks(((0,),), (m,)))
-    order = types.number(np.arange(m)[:, None])
-    weights = np.empty(m)
-    weights[order] = law
-    solved = solve_reduced(types, weights, task, extra)
-    row = Product.of([law], np.zeros(1, dtype=np.int64))
-    best, constant = Channel(expand(types, solved.classes, solved.entries)), constant_mechanism(row)
-    chosen = best if expected_distance(best, row) <= constant.value else constant.channel
-    return chosen.matrix(), solved.bound, solved.solver
-
-
-def _one_bit(law: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
+def _one_bit(p: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
     """Solve PD-DP of one bit in closed form: randomised response or a constant.
 
-    Private mechanisms are a polygon in the plane of both chances of a flip. Besides the two
+    Private mechanisms are a polygon in the plane of both probabilities of a flip. Besides the two
     constants its only vertex below the line between them is randomised response, with the flip
     1/(1 + e^epsilon).
     """
-    rare = float(law.min())
+    rare = float(p.min())
     safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
     flip, best = (math.exp(-level) / (1.0 + math.exp(-level)) for level in (safe, epsilon))
     if rare <= flip:
         matrix = np.zeros((2, 2))
-        matrix[:, int(law.argmax())] = 1.0
+        matrix[:, int(p.argmax())] = 1.0
     else:
         matrix = np.array([[1.0 - flip, flip], [flip, 1.0 - flip]])
     return matrix, lowered(min(rare, best), 8)
 
 
-def _certify(
-    prior: Distribution,
-    task: Task,
-    channel: AbstractChannel,
-    bound: float,
-    method: str,
-    solver: str | None,
-) -> Solution:
-    """Keep the best of what is known to be private: the program's mechanism, a constant, E_d.
-
-    The bound is at least what the relaxation R-PD gives for nothing (Theorem 1). At a small level
-    of differential privacy it is nearly that of a constant: two databases differ in at most n
-    records, so W[x, y] >= e^(-n epsilon) W[z, y] for one fixed z, and so are the distortions.
-    """
-    sizes, epsilon = prior.space.sizes, task.epsilon
-    bound = max(0.0, bound)  # 0 also where the program proved no number
-    relaxed = epsilon if task.joint else epsilon + prior.epsilon_x()
-    if relaxed < math.inf:
-        bound = max(bound, least_distance(sizes, raised(relaxed, 4.0)))
-    level = joint_level(channel, prior) if task.joint else neighbour_level(channel)
-    made = Solution(expected_distance(channel, prior), bound, channel, level, method)
-    others = [constant_mechanism(prior)]
-    if task.joint:  # epsilon is at least eps_X, which two ways of rounding may tell differently
-        others = [replace(others[0], level=min(prior.epsilon_x(), epsilon))]
-    else:
-        others.append(randomised_response(sizes, epsilon))
-        far = exp_down(-raised(prior.space.n * epsilon, 4.0))
-        bound = max(bound, lowered(far * others[0].bound, 4.0))
-    if not level <= epsilon or not math.isfinite(made.value):
-        made = others[0]
-    best = min([made, *others], key=lambda solution: solution.value)
-    return replace(best, bound=min(bound, best.value), method=method, solver=solver)
+# Any cost, any number of outputs, any graph or metric: differential privacy for groups or for
+# neighbourhoods of one's own, geo-indistinguishability (Andres, Bordenabe, Chatzikokolakis and
+# Palamidessi 2013; the optimal mechanism as a linear program: Bordenabe, Chatzikokolakis and
+# Palamidessi 2014).
 
 
-#: Most inputs: a matrix of distances between them has 32 MB.
-_MAX_INPUTS = 1 << 11
-#: More pairs than this are met one by one as they come near.
-_LISTED = 60_000
-#: Most entries of the dense factors (2.4 GB).
-_MAX_FACTORS = 300_000_000
-#: Stretch of the first working set; pairs that a chain implies up to this are left out.
-_STRETCH = 1e-2
-#: Pairs whose ratio may be e^60 say nothing.
-_FAR = 60.0
-
-
-def solve_general(
+def _over_inputs(
     prior: Distribution,
     metric: ArrayLike | None,
     neighbours: ArrayLike | None,
     group: int,
-    task: Task,
+    epsilon: float,
+    joint: bool,
+    limits: Limits,
 ) -> Solution:
-    """Check the arguments, solve, and warn where the gap is not met."""
+    """Check the arguments of a metric problem, and solve it."""
     dense = prior.as_dense("the program", _MAX_INPUTS)
     size = dense.space.size
     if group > 1 and neighbours is not None:
@@ -539,87 +528,119 @@ def solve_general(
         distance = hamming_distances(dense.space, group)
     else:
         distance = distances(neighbours, size)
-    solution = solve_metric(dense.probabilities(), cost, distance, dense.space, task)
-    return told(solution, task, why=_cramped(distance, task))
+    p = dense.probabilities()
+    best = metric_solution(p, cost, distance, dense.space, epsilon, joint, limits)
+    return rounded_up(best, prior, None if metric is None else cost)
 
 
-def solve_metric(
-    prior: Floats, cost: Floats, distance: Floats, space: Space, task: Task
+def metric_solution(
+    prior: Floats,
+    cost: Floats,
+    distance: Floats,
+    space: Space,
+    epsilon: float,
+    joint: bool,
+    limits: Limits,
+    warn: bool = True,
 ) -> Solution:
-    """Solve and certify: see :func:`fastpriv.solve_pd_dp` with ``metric`` or ``neighbours``.
+    """Minimise a cost at a level that scales with a distance between inputs.
 
     Parameters
     ----------
     prior : ndarray
         p(x).
     cost : ndarray
-        Cost of output y for input x.
+        ``cost[x, y]`` of output y for input x.
     distance : ndarray
         d(x, z), its own shortest paths.
     space : Space
         The inputs.
-    task : Task
-        Level, program and limits.
+    epsilon, joint
+        The level, of the joint distribution if ``joint``.
+    limits : Limits
+        Gap, time and engine.
+    warn : bool
+        Whether a gap that is missed is reported.
     """
-    if task.joint:
-        _check_feasible(prior, distance, task.epsilon)
-        if not prior.all():
-            return _beside_impossible(prior, cost, distance, space, task)
-    floor = np.minimum(cost.min(axis=1), 0.0)  # costs are counted from 0 on
-    offset = math.fsum(prior * floor)
-    problem = RatioProblem(prior, cost - floor[:, None], distance, task)
-    part = components(distance)
-    constant = _constant_of_parts(prior, cost, part, space, problem.least)
-    apart = part.max() + 1 == len(prior)  # nothing has to look alike
-    free = not (prior[:, None] * problem.cost).any()
-    if task.epsilon == 0.0 or apart or cost.shape[1] == 1 or free:
-        return replace(constant, method="closed-form")
-    try:
-        matrix, bound, solver = problem.solve()
-    except OutOfTime:
-        matrix, bound, solver = None, 0.0, None
-    bound = max(bound, 0.0)  # shifted costs are no less
-    bound += offset - 4.0 * ULP * (abs(offset) + bound)
-    best = constant
-    if matrix is not None:
-        level = certified_level(matrix, distance, prior if task.joint else None)
-        value = math.fsum((prior[:, None] * matrix * cost).reshape(-1))
-        if level <= task.epsilon and value < constant.value:
-            best = Solution(value, bound, Channel(matrix, space), level, "dense")
-    return Solution(
-        best.value, min(bound, best.value), best.channel, best.level, "dense", solver=solver
-    )
+    if not joint:
+        problem = MetricProblem(prior, cost, distance, space, epsilon, joint)
+        return minimum(problem, limits, warn)
+    _check_feasible(prior, distance, epsilon)
+    # Posteriors of a database of probability zero are zero whatever it is mapped to, and no
+    # possible database is related to it. So its cheapest output is as good as any.
+    seen = np.flatnonzero(prior)
+    inside = space if len(seen) == len(prior) else Space([len(seen)])
+    within = distance[np.ix_(seen, seen)]
+    problem = MetricProblem(prior[seen], cost[seen], within, inside, epsilon, joint)
+    best = minimum(problem, limits, warn)
+    if inside is space:
+        return best
+    matrix = np.eye(cost.shape[1])[cost.argmin(axis=1)]
+    matrix[seen] = best.channel.matrix()
+    return replace(best, channel=Channel(matrix, space))
 
 
-def _cramped(distance: Floats, task: Task) -> str:
-    """Say so where rounding is more than the shortest distance leaves room for, in the gap."""
-    shortest = float(distance[distance > 0.0].min(initial=1.0))
-    room = task.epsilon * shortest
-    late = bool(task.stopped) or time.monotonic() > task.deadline
-    if late or shortest >= 1.0 or room * task.gap > 4.0 * TOLERANCE:
-        return ""
-    return (
-        f"inputs at a distance of {shortest:.3g} may differ by a factor of 1 + {room:.1e} only, "
-        "which rounding spoils; merge inputs so close to each other"
-    )
+class MetricProblem:
+    """Minimum expected cost with W[x, y] <= e^(epsilon d(x, z)) W[z, y], or so for p(x) W[x, y]."""
 
+    def __init__(
+        self,
+        prior: Floats,
+        cost: Floats,
+        distance: Floats,
+        space: Space,
+        epsilon: float,
+        joint: bool,
+    ) -> None:
+        self.prior, self.cost, self.distance, self.space = prior, cost, distance, space
+        self.level, self.joint = epsilon, joint
+        floor = np.minimum(cost.min(axis=1), 0.0)  # costs are counted from 0 on
+        self.offset = math.fsum(prior * floor)
+        self.reduction = ByOrbits(prior, cost - floor[:, None], distance, joint)
+        self.part = components(distance)
+        self.constant = _constant_of_parts(prior, cost, self.part, space, self.reduction.least)
 
-def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = None) -> float:
-    """Return the largest ln(V[x, y] / V[z, y]) / d(x, z) over all pairs, rounded up.
+    def closed_form(self, limits: Limits) -> Solution | None:
+        """Return the constant of every part if the level is 0 or there is nothing to choose."""
+        apart = self.part.max() + 1 == len(self.prior)  # nothing has to look alike
+        free = not (self.prior[:, None] * self.reduction.cost).any()
+        simple = self.level == 0.0 or apart or self.cost.shape[1] == 1 or free
+        return replace(self.constant, method="closed-form") if simple else None
 
-    V is the matrix, or p(x) times it where a prior is given: products that may be smaller than any
-    double. Columns are divided by powers of two, which changes no ratio and no digit.
-    """
-    entries, slack = wide(matrix), 0.0
-    if prior is not None:
-        entries, slack = entries * wide(prior[:, None]), 3.0 * ULP  # two rounded products
-    given = entries.to_one(axis=0), entries.mantissa, entries.exponent.astype(np.float64)
-    parts = split(
-        lambda first, last: kernels.metric_level(*given, distance, slack, first, last),
-        len(matrix),
-        1,
-    )
-    return raised(max(parts), 24.0)
+    def known(self) -> tuple[list[Solution], float]:
+        """Return the best constant; costs counted from 0 are at least 0."""
+        return [self.constant], self._shifted(0.0)
+
+    def _shifted(self, bound: float) -> float:
+        """Return a bound on the cost from a bound on what is counted, rounded down."""
+        bound = max(bound, 0.0)
+        return bound + (self.offset - 4.0 * ULP * (abs(self.offset) + bound))
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve over one output of every orbit."""
+        # Chains of pairs and averages over symmetries round; the repair allows for it.
+        extra = 32.0 * CHAIN * self.level + 32.0 * ULP
+        entries, bound, engine, late = self.reduction.solve(self.level, limits, extra)
+        channel = Channel(self.reduction.matrix(entries), self.space)
+        return Answer(channel, self._shifted(bound), "dense", engine, late)
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the cost and the level of the floats."""
+        matrix = answer.channel.matrix()
+        level = certified_level(matrix, self.distance, self.prior if self.joint else None)
+        value = math.fsum((self.prior[:, None] * matrix * self.cost).reshape(-1))
+        return Solution(value, answer.bound, answer.channel, level, "dense")
+
+    def obstacle(self, limits: Limits) -> str:
+        """The shortest distance may leave less room than rounding takes, in the gap."""
+        shortest = self.reduction.shortest
+        room = self.level * shortest
+        if shortest >= 1.0 or room * limits.gap > 4.0 * TOLERANCE:
+            return ""
+        return (
+            f"inputs at a distance of {shortest:.3g} may differ by a factor of 1 + {room:.1e} "
+            "only, which rounding spoils; merge inputs so close to each other"
+        )
 
 
 def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
@@ -634,22 +655,6 @@ def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
             f"no mechanism has identifiability {described(epsilon)} here: the prior alone has "
             f"level {described(least)}, which is the least possible"
         )
-
-
-def _beside_impossible(
-    prior: Floats, cost: Floats, distance: Floats, space: Space, task: Task
-) -> Solution:
-    """Solve over the databases that can occur; to the others none of those is related.
-
-    Posteriors of a database of probability zero are zero whatever it is mapped to, so that its
-    cheapest output is as good as any.
-    """
-    seen = np.flatnonzero(prior)
-    within = Space([len(seen)])
-    best = solve_metric(prior[seen], cost[seen], distance[np.ix_(seen, seen)], within, task)
-    matrix = np.eye(cost.shape[1])[cost.argmin(axis=1)]
-    matrix[seen] = best.channel.matrix()
-    return replace(best, channel=Channel(matrix, space))
 
 
 def _constant_of_parts(
@@ -671,214 +676,139 @@ def _constant_of_parts(
     return Solution(value, min(bound, value), Channel(matrix, space), level, "dense")
 
 
-class RatioProblem:
-    """The program, reduced by its symmetries."""
-
-    def __init__(self, prior: Floats, cost: Floats, distance: Floats, task: Task) -> None:
-        self.prior, self.cost, self.distance, self.task = prior, cost, distance, task
-        self.orbits = Orbits.of(automorphisms(prior, cost, distance), cost.shape[1])
-        # Chains of pairs and averages over symmetries round; the repair allows for it.
-        self.extra = 32.0 * CHAIN * task.epsilon + 32.0 * ULP
-        self.least = certified_level(prior[:, None], distance) if task.joint else 0.0
-        margin = (2.0 * TOLERANCE + rounding(task.epsilon, self.extra)) / self._shortest()
-        self.margin = margin if self.least + 4.0 * margin < task.epsilon else 0.0
-
-    def _shortest(self) -> float:
-        return min(1.0, float(self.distance[self.distance > 0.0].min(initial=1.0)))
-
-    def solve(self) -> tuple[Floats, float, str]:
-        """Return W[x, y], the proved lower bound, and the engine."""
-        task, orbits = self.task, self.orbits
-        outputs, size = len(orbits.outputs), len(self.prior)
-        if outputs * size * size > _MAX_FACTORS:
-            raise TooLarge.entries(
-                f"the factors of {outputs} outputs over {size} inputs after symmetry",
-                outputs * size * size,
-                "use fewer inputs or outputs, or a prior and a metric with more symmetry",
-            )
-        if time.monotonic() > task.deadline:
-            raise OutOfTime
-        if task.joint and self.prior.min() < TINY:
-            raise OutOfRange
-        weights = self.prior if task.joint else np.ones(size)
-        cost = self.cost[:, orbits.outputs].T * (1.0 if task.joint else self.prior)
-        rhs = np.asarray(np.bincount(orbits.row, weights), dtype=np.float64)
-        inside = np.tile(weights / outputs, (outputs, 1))
-        listed = self._listed(outputs)
-        if listed is not None:
-            point, solver = self._by_pairs(listed, cost, rhs, inside)
-        else:
-            point, solver = self._by_growth(cost, rhs, inside), "interior"
-        # Masses of whole orbits of outputs become entries of one output.
-        entry = (point.v.reshape(outputs, size) / orbits.copies[:, None] / weights).reshape(-1)
-        shape = Shape(
-            np.tile(orbits.row, outputs),
-            np.outer(orbits.copies, 1.0 / orbits.sizes[orbits.row]).reshape(-1),
-            rhs / orbits.sizes,
-            matrix_closed(self.distance),
-        )
-        constant = np.full(outputs * size, 1.0 / self.cost.shape[1])
-        entry = repair(entry, constant, shape, task.epsilon, self.extra)
-        matrix = orbits.expand(entry.reshape(outputs, size))
-        return matrix / matrix.sum(axis=1, keepdims=True), point.bound, solver
-
-    def _listed(self, outputs: int) -> np.ndarray | None:
-        """Return the pairs to list for every output, None where they are too many."""
-        needed = spanner(self.distance)
-        with np.errstate(over="ignore"):  # an infinite exponent is far, too
-            needed &= self.task.epsilon * self.distance <= _FAR
-        few = np.count_nonzero(needed) * outputs <= _LISTED
-        return needed if few or self.task.solver == "highs" else None
-
-    def _by_pairs(
-        self, needed: np.ndarray, cost: Floats, rhs: Floats, inside: Floats
-    ) -> tuple[Iterate, str]:
-        outputs, size = cost.shape
-        source, target = np.nonzero(needed)
-        length = np.tile(self.distance[source, target], outputs)
-        shift = np.repeat(size * np.arange(outputs), len(source))
-        program = Program(
-            cost.reshape(-1), rhs, np.tile(self.orbits.row, outputs),
-            np.tile(source, outputs) + shift, np.tile(target, outputs) + shift,
-            np.exp((self.task.epsilon - self.margin) * length), 0.0, self.margin,
-            size * np.arange(outputs + 1), len(source) * np.arange(outputs + 1),
-            np.full(outputs, size - 1), inside.reshape(-1), length,
-        )  # fmt: skip
-        task = self.task
-        return engine.solve(program, 0.5 * task.gap, task.deadline, task.solver)
-
-    def _by_growth(self, cost: Floats, rhs: Floats, inside: Floats) -> Iterate:
-        task, capped = self.task, np.minimum(self.distance, _FAR / self.task.epsilon)
-        cone = growing.Cone(
-            np.ascontiguousarray(cost), self.orbits.row, rhs,
-            np.exp((task.epsilon - self.margin) * capped),
-            np.exp(task.epsilon * capped),
-            spanner(self.distance, _STRETCH) & (capped == self.distance),
-        )  # fmt: skip
-        return growing.solve(cone, inside, 0.8 * task.gap, task.deadline)
+# (epsilon, delta): a linear program with room for delta.
+#
+#     W[x, y] - e^epsilon W[z, y] <= u[x, z, y],   u >= 0,   sum_y u[x, z, y] <= delta
+#
+# for neighbours x, z. Mixing with a constant mechanism shrinks every sum by its share, which
+# repairs a solution whose sums are a little too large.
 
 
-#: Most variables of the program.
-_MAX_VARIABLES = 200_000
-#: Largest level whose ratio is a double.
-_MAX_EXPONENT = 700.0
-
-
-def solve_within_delta(
-    prior: Distribution, metric: ArrayLike | None, delta: float, task: Task
+def _within_delta(
+    prior: Distribution, metric: ArrayLike | None, epsilon: float, delta: float, limits: Limits
 ) -> Solution:
-    """Check the arguments, solve, and warn where the gap is not met."""
-    dense = prior.as_dense("the program", 1 << 11)
-    space = dense.space
+    """Check the arguments of an (epsilon, delta) problem, and solve it."""
+    dense = prior.as_dense("the program", _MAX_INPUTS)
+    space, p = dense.space, dense.probabilities()
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
-    floor = min(float(cost.min()), 0.0)  # every row sums to one, so that a shift is a constant
-    solution = _solve_delta(dense.probabilities(), cost - floor, space, delta, task)
-    shifted = replace(solution, value=solution.value + floor, bound=solution.bound + floor)
-    return told(shifted, task)
+    best = minimum(DeltaProblem(p, cost, space, epsilon, delta), limits)
+    return rounded_up(best, prior, None if metric is None else cost)
 
 
-def _solve_delta(prior: Floats, cost: Floats, space: Space, delta: float, task: Task) -> Solution:
-    """Solve, repair and certify; databases that differ in one row are neighbours."""
-    if delta == 1.0:  # anything goes
-        matrix, value = (
-            np.eye(cost.shape[1])[cost.argmin(axis=1)],
-            math.fsum(prior * cost.min(axis=1)),
-        )
-        return Solution(value, value, Channel(matrix, space), task.epsilon, "closed-form")
-    first, second = _neighbour_pairs(space)
-    inputs, outputs = cost.shape
-    variables = (inputs + len(first)) * outputs
-    if variables > _MAX_VARIABLES:
-        raise TooLarge.entries(
-            "the program at an (epsilon, delta) level", variables, "use fewer databases"
-        )
-    charge = prior[:, None] * cost
-    unit = max(float(charge.max()), 1e-300)
-    # A level beyond the largest double is lowered: the program proves nothing there anyway.
-    grow = math.exp(min(task.epsilon, _MAX_EXPONENT))
-    seconds = max(1e-3, task.deadline - time.monotonic())
-    best, bound = _cheapest_output(prior, cost), 0.0
-    try:
-        answer = minimise(
-            np.concatenate([charge.reshape(-1) / unit, np.zeros(len(first) * outputs)]),
-            np.zeros(variables),
-            _delta_rows(first, second, inputs, outputs, grow, delta),
-            seconds,
-        )
-    except SolverFailure:
-        pass  # what needs no program is what there is
-    else:
+class DeltaProblem:
+    """Minimum expected cost at an (epsilon, delta) level; databases one record apart neighbour."""
+
+    def __init__(
+        self, prior: Floats, cost: Floats, space: Space, epsilon: float, delta: float
+    ) -> None:
+        self.prior, self.space, self.level, self.delta = prior, space, epsilon, delta
+        # Every row sums to one, so a shift of all costs is a constant.
+        self.floor = min(float(cost.min()), 0.0)
+        self.cost = cost - self.floor
+        self.charge = prior[:, None] * self.cost
+        self.first, self.second = _neighbour_pairs(space)
+        # A level beyond the largest double is lowered: the program proves nothing there anyway.
+        self.grow = math.exp(min(epsilon, _MAX_EXPONENT))
+
+    def closed_form(self, limits: Limits) -> Solution | None:
+        """Return the cheapest outputs if delta is 1, which allows anything."""
+        if self.delta < 1.0:
+            return None
+        matrix = np.eye(self.cost.shape[1])[self.cost.argmin(axis=1)]
+        value = math.fsum(self.prior * self.cost.min(axis=1)) + self.floor
+        return Solution(value, value, Channel(matrix, self.space), self.level, "closed-form")
+
+    def known(self) -> tuple[list[Solution], float]:
+        """Return the best constant; shifted costs are at least 0."""
+        return [self._solution(Channel(self._constant(), self.space))], self.floor
+
+    def _constant(self) -> Floats:
+        matrix = np.zeros(self.cost.shape)
+        matrix[:, int((self.prior @ self.cost).argmin())] = 1.0
+        return matrix
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve by HiGHS, and mix in a constant until every excess is within delta."""
+        inputs, outputs = self.cost.shape
+        excesses = len(self.first) * outputs
+        variables = inputs * outputs + excesses
+        if variables > _MAX_VARIABLES:
+            raise TooLarge.entries(
+                "the program at an (epsilon, delta) level", variables, "use fewer databases"
+            )
+        unit = max(float(self.charge.max()), 1e-300)
+        prices = np.concatenate([self.charge.reshape(-1) / unit, np.zeros(excesses)])
+        seconds = max(_AT_LEAST, limits.clock.left())
+        try:
+            answer = minimise(prices, np.zeros(variables), self._rows(), seconds)
+        except SolverFailure as failure:
+            raise NoAnswer from failure
         entries = answer.values[: inputs * outputs].reshape(inputs, outputs)
-        matrix = _delta_repaired(entries, best, first, second, grow, delta)
-        if (charge * matrix).sum() < (charge * best).sum():
-            best = matrix
-        duals = np.maximum(-answer.duals[: len(first) * outputs], 0.0).reshape(-1, outputs) * unit
-        if task.epsilon <= _MAX_EXPONENT:
-            bound = _delta_bound(charge, duals, first, second, grow, delta)
-    value = math.fsum((charge * best).reshape(-1))
-    lower = min(max(bound, 0.0), value)
-    return Solution(value, lower, Channel(best, space), task.epsilon, "dense", solver="highs")
+        duals = np.maximum(-answer.duals[:excesses], 0.0).reshape(-1, outputs) * unit
+        bound = self._bound(duals) if self.level <= _MAX_EXPONENT else 0.0
+        channel = Channel(self._repaired(entries), self.space)
+        return Answer(channel, max(bound, 0.0) + self.floor, "dense", "highs")
+
+    def _rows(self) -> Rows:
+        """Return ratios with their excess, sums of excesses, sums of rows."""
+        inputs, outputs = self.cost.shape
+        y, count = np.arange(outputs), len(self.first) * outputs
+        excess = inputs * outputs + np.arange(count)
+        one, two = ((part[:, None] * outputs + y).reshape(-1) for part in (self.first, self.second))
+        return Rows.stacked(
+            [
+                Block(
+                    np.stack([one, two, excess], axis=1),
+                    np.array([1.0, -self.grow, -1.0]),
+                    -math.inf,
+                    0.0,
+                ),
+                Block(excess.reshape(-1, outputs), 1.0, -math.inf, self.delta),
+                Block(np.arange(inputs * outputs).reshape(inputs, outputs), 1.0, 1.0, 1.0),
+            ]
+        )
+
+    def _repaired(self, entries: Floats) -> Floats:
+        """Make rows sum to one and every excess at most delta."""
+        matrix = np.maximum(entries, 0.0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        excess = np.maximum(matrix[self.first] - self.grow * matrix[self.second], 0.0).sum(axis=1)
+        rounding = (8 * entries.shape[1] + 64) * ULP * (1.0 + self.grow)
+        worst = float(excess.max(initial=0.0)) + rounding
+        keep = min(1.0, max(self.delta - rounding, 0.0) / worst)
+        return np.asarray(keep * matrix + (1.0 - keep) * self._constant())
+
+    def _bound(self, duals: Floats) -> float:
+        """Return the lower bound that multipliers of the ratios prove, rounded down.
+
+        For l >= 0 and n(x, z) = max_y l(x, z, y), the cost of any mechanism is at least the sum
+        over x of min_y (c(x, y) + sum_z l(x, z, y) - e^epsilon sum_z l(z, x, y)), less delta sum n.
+        """
+        first, second, grow = self.first, self.second, self.grow
+        price, size = self.charge.copy(), np.abs(self.charge)
+        np.add.at(price, first, duals)
+        np.add.at(price, second, -grow * duals)
+        np.add.at(size, first, duals)
+        np.add.at(size, second, grow * duals)
+        price -= (int(np.bincount(first).max(initial=0)) * 2 + 16) * ULP * size
+        floor, paid = price.min(axis=1), self.delta * duals.max(axis=1, initial=0.0)
+        total = math.fsum(np.abs(floor)) + math.fsum(paid)
+        return math.fsum(floor) - math.fsum(paid) - 8.0 * ULP * total
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the cost of the floats; the repair has seen to the level."""
+        return self._solution(answer.channel)
+
+    def _solution(self, channel: AbstractChannel) -> Solution:
+        value = math.fsum((self.charge * channel.matrix()).reshape(-1)) + self.floor
+        return Solution(value, self.floor, channel, self.level, "dense")
+
+    def obstacle(self, limits: Limits) -> str:
+        """Only time or rounding."""
+        return ""
 
 
 def _neighbour_pairs(space: Space) -> tuple[Ints, Ints]:
     pairs = [(x, z) for x in range(space.size) for z in np.asarray(space.neighbours(x)).tolist()]
     table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
-
-
-def _cheapest_output(prior: Floats, cost: Floats) -> Floats:
-    matrix = np.zeros(cost.shape)
-    matrix[:, int((prior @ cost).argmin())] = 1.0
-    return matrix
-
-
-def _delta_rows(
-    first: Ints, second: Ints, inputs: int, outputs: int, grow: float, delta: float
-) -> Rows:
-    """Ratios with their excess, sums of excesses, sums of rows."""
-    y = np.arange(outputs)
-    count = len(first) * outputs
-    excess = inputs * outputs + np.arange(count)
-    one, two = ((part[:, None] * outputs + y).reshape(-1) for part in (first, second))
-    ratios = np.stack([one, two, excess], axis=1).reshape(-1)
-    entries = np.tile([1.0, -grow, -1.0], count)
-    lengths = np.repeat([3, outputs, outputs], [count, len(first), inputs])
-    return Rows(
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([ratios, excess, np.arange(inputs * outputs)]),
-        np.concatenate([entries, np.ones(count + inputs * outputs)]),
-        np.repeat([-math.inf, -math.inf, 1.0], [count, len(first), inputs]),
-        np.repeat([0.0, delta, 1.0], [count, len(first), inputs]),
-    )
-
-
-def _delta_repaired(
-    entries: Floats, constant: Floats, first: Ints, second: Ints, grow: float, delta: float
-) -> Floats:
-    """Make rows sum to one and mix in a constant mechanism until every excess is within delta."""
-    matrix = np.maximum(entries, 0.0)
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    excess = np.maximum(matrix[first] - grow * matrix[second], 0.0).sum(axis=1)
-    rounding = (8 * entries.shape[1] + 64) * ULP * (1.0 + grow)
-    worst = float(excess.max(initial=0.0)) + rounding
-    keep = min(1.0, max(delta - rounding, 0.0) / worst)
-    return np.asarray(keep * matrix + (1.0 - keep) * constant)
-
-
-def _delta_bound(
-    charge: Floats, duals: Floats, first: Ints, second: Ints, grow: float, delta: float
-) -> float:
-    """Lower bound from multipliers of the ratios.
-
-    For l >= 0 and n(x, z) = max_y l(x, z, y), the cost of any mechanism is at least the sum over x
-    of min_y (c(x, y) + sum_z l(x, z, y) - e^epsilon sum_z l(z, x, y)), less delta sum n.
-    """
-    price, size = charge.copy(), np.abs(charge)
-    np.add.at(price, first, duals)
-    np.add.at(price, second, -grow * duals)
-    np.add.at(size, first, duals)
-    np.add.at(size, second, grow * duals)
-    price -= (int(np.bincount(first).max(initial=0)) * 2 + 16) * ULP * size
-    floor, paid = price.min(axis=1), delta * duals.max(axis=1, initial=0.0)
-    total = math.fsum(np.abs(floor)) + math.fsum(paid)
-    return math.fsum(floor) - math.fsum(paid) - 8.0 * ULP * total

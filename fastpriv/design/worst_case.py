@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -11,15 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.highs import Rows, minimise
+from fastpriv._core.clock import Clock
+from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
+from fastpriv.design.certificate import (
+    TOLERANCE,
+    Layout,
+    Progress,
+    certified_level,
+    distance_closure,
+    repair_margin,
+    repaired,
+)
 from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
-from fastpriv.design.problem import Task, made_task, told
-from fastpriv.design.ratio_programs import certified_level, solve_metric
-from fastpriv.design.repair import TOLERANCE, Shape, matrix_closed, repair, rounding
+from fastpriv.design.problem import Answer, Limits, minimum, reported
+from fastpriv.design.ratio_programs import metric_solution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
 from fastpriv.measures.capacity import channel_capacity
 from fastpriv.priors import Distribution
@@ -111,7 +119,7 @@ def design_worst_case(
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, absolute=True)
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
     nearest = costs.min(axis=1)
     least = float(nearest.max()) if p is None else math.fsum(p * nearest)
@@ -126,14 +134,14 @@ def design_worst_case(
     seen = np.ones(len(costs), bool) if p is None else p > 0.0
     weights = np.eye(len(costs)) if p is None else p[None, seen]
     oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
-    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, task.gap, task.deadline)
+    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, limits)
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
     matrix[seen] = W
     if criterion == "contraction":  # a rare x counts as much as any other
         matrix[~seen] = W[0]
     value = oracle(W)[0]
-    found = Solution(value, min(bound, value), Channel(matrix), value, "dense")
-    return told(found, task, depth=3, absolute=True)
+    best = Solution(value, min(bound, value), Channel(matrix), value, "dense")
+    return reported(best, limits)
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
@@ -223,7 +231,7 @@ def _correlation(p: Floats) -> Criterion:
 
 
 def _cutting_planes(
-    oracle: Criterion, weights: Floats, costs: Floats, budget: float, gap: float, deadline: float
+    oracle: Criterion, weights: Floats, costs: Floats, budget: float, limits: Limits
 ) -> tuple[Floats, float]:
     """Return a mapping within the budgets, weights[r] @ (W * costs).sum(1) <= D, and a bound.
 
@@ -251,32 +259,30 @@ def _cutting_planes(
 
     best = within(np.full((n, m), 1.0 / m))
     value, cuts = oracle(best)
-    bound, gaps = 0.0, [math.inf]
+    progress = Progress(0.0, limits.clock, best, patience=_PATIENCE, absolute=limits.gap)
+    bound = 0.0
     for _ in range(_ROUNDS):
-        gaps.append(value - bound)
-        stalled = len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]
-        left = deadline - time.monotonic()
-        if gaps[-1] <= gap or stalled or left <= 0.0 or not cuts:
+        if not progress.offer(best, value, bound) or not cuts:
             break
         try:
-            W, weight, price = _master(np.array(cuts), rows, budget, n, m, left)
+            W, weight, price = _master(np.array(cuts), rows, budget, n, m, limits.clock)
         except SolverFailure:
             break
         lost = (len(cuts) + n + m + 64) * ULP
         reach = np.tensordot(weight, np.abs(cuts), 1).ravel() + price @ np.abs(rows)
         floor = np.tensordot(weight, cuts, 1).ravel() + price @ rows - lost * reach
         total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
-        bound = max(bound, float(total - lost * (4.0 + price.sum() * abs(budget))))
+        bound = float(total - lost * (4.0 + price.sum() * abs(budget)))
         for point in (within(0.5 * (W + best)), within(0.9 * W + 0.1 * best)):
             reached, result = oracle(point)
             cuts = cuts + result
             if reached < value:
                 best, value = point, reached
-    return best, bound
+    return best, max(progress.bound, bound)
 
 
 def _master(
-    cuts: Floats, rows: Floats, budget: float, n: int, m: int, seconds: float
+    cuts: Floats, rows: Floats, budget: float, n: int, m: int, clock: Clock
 ) -> tuple[Floats, Floats, Floats]:
     """Minimise the largest cut; return W, weights of the cuts that sum to 1 and budget prices."""
     count, budgets = len(cuts), len(rows)
@@ -284,20 +290,11 @@ def _master(
     dense = np.zeros((count + budgets, width))
     dense[:count, :-1], dense[:count, -1] = cuts.reshape(count, -1), -1.0
     dense[count:, :-1] = rows
-    lengths = np.repeat([width, m], [count + budgets, n])
-    answer = minimise(
-        np.eye(width)[-1],
-        np.zeros(width),
-        Rows(
-            np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([np.tile(np.arange(width), count + budgets), np.arange(n * m)]),
-            np.concatenate([dense.ravel(), np.ones(n * m)]),
-            np.concatenate([np.full(count + budgets, -np.inf), np.ones(n)]),
-            # A budget that leaves no room must not make the program infeasible by rounding.
-            np.concatenate([np.zeros(count), np.full(budgets, budget + 1e-9), np.ones(n)]),
-        ),
-        seconds,
-    )
+    # A budget that leaves no room must not make the program infeasible by rounding.
+    upper = np.repeat([0.0, budget + 1e-9], [count, budgets])
+    sums = np.arange(n * m).reshape(n, m)
+    stacked = Rows.stacked([Block.dense(dense, -math.inf, upper), Block(sums, 1.0, 1.0, 1.0)])
+    answer = minimise(np.eye(width)[-1], np.zeros(width), stacked, clock.left())
     weight = np.maximum(-answer.duals[:count], 0.0)
     price = np.maximum(-answer.duals[count : count + budgets], 0.0)
     total = weight.sum()
@@ -305,6 +302,12 @@ def _master(
     return answer.values[:-1].reshape(n, m), weight * scale, price * scale
 
 
+#: Pairs whose ratio may be e^40 are left out of the program.
+_FAR = 40.0
+#: Rounding of the entries of a mechanism after the repair.
+_EXTRA = 32.0 * ULP
+#: Seconds that HiGHS is given at least.
+_AT_LEAST = 1e-3
 #: Most privacy rows of the program.
 _MAX_PRIVACY_ROWS = 400_000
 
@@ -361,7 +364,7 @@ def solve_minimax(
     if not isinstance(priors, PriorSet):
         raise InvalidInput(f"priors must be a PriorSet, got {described(priors)}")
     epsilon = check.real(epsilon, "epsilon", least=0.0)
-    task = made_task(epsilon, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit)
     space = Space([priors.size]) if sizes is None else Space(sizes)
     if space.size != priors.size:
         raise InvalidInput(
@@ -369,98 +372,118 @@ def solve_minimax(
             f"{space.size}"
         )
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
-    floor = min(float(cost.min()), 0.0)  # every row sums to one, so that a shift is a constant
     apart = hamming_distances(space) if neighbours is None else distances(neighbours, space.size)
-    problem = MinimaxProblem(priors, cost - floor, apart, space, task)
-    return told(problem.solve(floor), task, depth=3)
+    return minimum(MinimaxProblem(priors, cost, apart, space, epsilon), limits)
 
 
 class MinimaxProblem:
+    """Minimum over mechanisms at a level of the largest expected cost over a set of priors."""
+
     def __init__(
-        self, priors: PriorSet, cost: Floats, distance: Floats, space: Space, task: Task
+        self, priors: PriorSet, cost: Floats, distance: Floats, space: Space, epsilon: float
     ) -> None:
-        self.priors, self.cost, self.distance = priors, cost, distance
-        self.space, self.task = space, task
+        # Every row sums to one, so a shift of all costs is a constant.
+        self.floor = min(float(cost.min()), 0.0)
+        self.priors, self.cost, self.distance = priors, cost - self.floor, distance
+        self.space, self.level = space, epsilon
         self.A, self.b = _inequalities(priors)
 
-    def solve(self, floor: float) -> Solution:
-        """Solve the program, repair the mechanism, and prove both sides."""
-        found, prior = self._program()
-        matrix = self._repaired(found)
-        level, value = certified_level(matrix, self.distance), self._worst(matrix)
-        constant = min([self._alike(found), *self._constants()], key=self._worst)
-        if not level <= self.task.epsilon or self._worst(constant) <= value:
-            matrix, value, level = constant, self._worst(constant), 0.0
-        forced = solve_metric(prior, self.cost, self.distance, self.space, self.task)
-        bound = min(max(forced.bound, 0.0), value) if self._inside(prior) else 0.0
-        return Solution(
-            value + floor,
-            bound + floor - (4.0 * ULP * (abs(bound) + abs(floor)) if floor else 0.0),
-            Channel(matrix, self.space),
-            level,
-            "dense",
-            solver="highs",
-        )
+    def closed_form(self, limits: Limits) -> Solution | None:
+        """There is none."""
+        return None
 
-    def _program(self) -> tuple[Floats, Floats]:
+    def known(self) -> tuple[list[Solution], float]:
+        """Return the mechanisms that always give one output; shifted costs are at least 0."""
+        outputs = np.eye(self.cost.shape[1])
+        constants = [np.tile(output, (len(self.cost), 1)) for output in outputs]
+        return [self._solution(min(constants, key=self._worst), 0.0)], self.floor
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve by HiGHS; the prior that its multipliers name proves the bound."""
+        given, prior = self._program(limits)
+        matrix, alike = self._repaired(given), self._alike(given)
+        met = certified_level(matrix, self.distance) <= self.level
+        if not met or self._worst(alike) <= self._worst(matrix):
+            matrix = alike
+        forced = metric_solution(
+            prior, self.cost, self.distance, self.space, self.level, False, limits, warn=False
+        )
+        bound = max(forced.bound, 0.0) if self._inside(prior) else 0.0
+        if self.floor:
+            bound += self.floor - 4.0 * ULP * (abs(bound) + abs(self.floor))
+        return Answer(Channel(matrix, self.space), bound, "dense", "highs")
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the largest cost and the level of the floats."""
+        matrix = answer.channel.matrix()
+        return self._solution(matrix, certified_level(matrix, self.distance))
+
+    def _solution(self, matrix: Floats, level: float) -> Solution:
+        value = self._worst(matrix) + self.floor
+        return Solution(value, self.floor, Channel(matrix, self.space), level, "dense")
+
+    def obstacle(self, limits: Limits) -> str:
+        """Only time or rounding."""
+        return ""
+
+    def _program(self, limits: Limits) -> tuple[Floats, Floats]:
         """Return the solver's mechanism and the least favourable prior."""
-        (inputs, outputs), task = self.cost.shape, self.task
+        inputs, outputs = self.cost.shape
         source, target = np.nonzero(spanner(self.distance) & np.isfinite(self.distance))
         with np.errstate(over="ignore"):  # an infinite exponent is far, too
-            near = task.epsilon * self.distance[source, target] <= 40.0
+            near = self.level * self.distance[source, target] <= _FAR
         source, target = source[near], target[near]
-        if len(source) * outputs > _MAX_PRIVACY_ROWS:
-            raise TooLarge.entries(
-                "the minimax program", len(source) * outputs, "use fewer databases or outputs"
-            )
-        margin = 2.0 * TOLERANCE + rounding(task.epsilon, 32.0 * ULP)
-        level = max(task.epsilon - margin, 0.0)
+        count = len(source) * outputs
+        if count > _MAX_PRIVACY_ROWS:
+            raise TooLarge.entries("the minimax program", count, "use fewer databases or outputs")
+        margin = 2.0 * TOLERANCE + repair_margin(self.level, _EXTRA)
+        level = max(self.level - margin, 0.0)
         half = np.exp(0.5 * level * self.distance[source, target])
         y = np.arange(outputs)
-        ratios = np.stack(
-            [target[:, None] * outputs + y, source[:, None] * outputs + y], axis=2
-        ).reshape(-1)
-        coefficients = np.stack([half, -1.0 / half], axis=1).repeat(outputs, axis=0).reshape(-1)
         entries, bounds = inputs * outputs, len(self.b)
+        number = np.arange(entries).reshape(inputs, outputs)
         unit = max(float(self.cost.max()), 1e-300)
-        # Losses: t + A' u - sum_y c W >= 0, for every database.
-        losses = np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T])
-        places = np.hstack(
+        # Variables: the mechanism, t, and u. Losses: t + A' u - sum_y c W >= 0 for every database.
+        others = np.tile(entries + np.arange(1 + bounds), (inputs, 1))
+        rows = Rows.stacked(
             [
-                np.arange(entries).reshape(inputs, outputs),
-                np.full((inputs, 1), entries),
-                np.tile(entries + 1 + np.arange(bounds), (inputs, 1)),
+                Block(
+                    np.stack(
+                        [target[:, None] * outputs + y, source[:, None] * outputs + y], axis=2
+                    ).reshape(-1, 2),
+                    np.stack([half, -1.0 / half], axis=1).repeat(outputs, axis=0),
+                    0.0,
+                    math.inf,
+                ),
+                Block(
+                    np.hstack([number, others]),
+                    np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T]),
+                    0.0,
+                    math.inf,
+                ),
+                Block(number, 1.0, 1.0, 1.0),
             ]
-        )
-        count = len(source) * outputs
-        lengths = np.repeat([2, outputs + 1 + bounds, outputs], [count, inputs, inputs])
-        rows = Rows(
-            np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([ratios, places.reshape(-1), np.arange(entries)]),
-            np.concatenate([coefficients, losses.reshape(-1), np.ones(entries)]),
-            np.repeat([0.0, 0.0, 1.0], [count, inputs, inputs]),
-            np.repeat([math.inf, math.inf, 1.0], [count, inputs, inputs]),
         )
         answer = minimise(
             np.concatenate([np.zeros(entries), [1.0], self.b]),
             np.concatenate([np.zeros(entries), [-math.inf], np.zeros(bounds)]),
             rows,
-            max(1e-3, task.deadline - time.monotonic()),
+            max(_AT_LEAST, limits.clock.left()),
         )
         prior = np.maximum(answer.duals[count : count + inputs], 0.0)
         return answer.values[:entries].reshape(inputs, outputs), prior / prior.sum()
 
     def _repaired(self, matrix: Floats) -> Floats:
         inputs, outputs = matrix.shape
-        shape = Shape(
+        layout = Layout(
             np.tile(np.arange(inputs), outputs),
             np.ones(inputs * outputs),
             np.ones(inputs),
-            matrix_closed(self.distance),
+            distance_closure(self.distance),
         )
         mean = np.maximum(matrix, 0.0).mean(axis=0)
         constant = np.repeat(mean / mean.sum(), inputs)
-        entry = repair(matrix.T.reshape(-1), constant, shape, self.task.epsilon, 32.0 * ULP)
+        entry = repaired(matrix.T.reshape(-1), constant, layout, self.level, _EXTRA)
         return np.ascontiguousarray(entry.reshape(outputs, inputs).T)
 
     def _worst(self, matrix: Floats) -> float:
@@ -480,10 +503,6 @@ class MinimaxProblem:
         total = np.zeros((part.max() + 1, matrix.shape[1]))
         np.add.at(total, part, np.maximum(matrix, 0.0))
         return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
-
-    def _constants(self) -> list[Floats]:
-        """Return the mechanisms that always give one output."""
-        return [np.tile(output, (len(self.cost), 1)) for output in np.eye(self.cost.shape[1])]
 
     def _inside(self, prior: Floats) -> bool:
         """Whether a law is in the set as far as rounding can tell."""
@@ -548,16 +567,16 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     >>> round(fp.least_capacity(apart, 0.4).value, 4)
     0.2615
     """
-    task = made_task(0.0, False, gap, math.inf, "auto")
+    limits = Limits.checked(gap, math.inf)
     given = check.array(metric, "metric")
     cost = check.metric(given, len(given) if given.ndim else 0)
-    limits = check.array(budget, "budget")
-    if limits.shape not in ((), (len(cost),)):
+    budgets = check.array(budget, "budget")
+    if budgets.shape not in ((), (len(cost),)):
         raise InvalidInput(
             f"budget must be one number or one for each of {len(cost)} inputs, got shape "
-            f"{limits.shape}"
+            f"{budgets.shape}"
         )
-    most = np.broadcast_to(limits, len(cost)).astype(np.float64)
+    most = np.broadcast_to(budgets, len(cost)).astype(np.float64)
     if not np.isfinite(most).all():
         raise InvalidInput("budget must hold finite numbers, found a NaN or an infinity")
     least = cost.min(axis=1)
@@ -578,23 +597,16 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     channel = Channel(matrix)
     value = channel_capacity(channel).upper
     bound = min(max(problem.bound(q), 0.0), value)
-    return told(Solution(value, bound, channel, value, "dense"), task, depth=3)
+    return reported(Solution(value, bound, channel, value, "dense"), limits)
 
 
 def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
     """Return the law of outputs that, given for every input, exceeds budgets least."""
     inputs, outputs = cost.shape
     unit = max(float(cost.max()), 1e-300)
-    table = np.vstack(
-        [np.column_stack([cost / unit, -np.ones(inputs)]), np.append(np.ones(outputs), 0.0)]
-    )
-    rows = Rows(
-        (outputs + 1) * np.arange(inputs + 2),
-        np.tile(np.arange(outputs + 1), inputs + 1),
-        table.reshape(-1),
-        np.append(np.full(inputs, -math.inf), 1.0),
-        np.append(budget / unit, 1.0),
-    )
+    table = np.column_stack([cost / unit, -np.ones(inputs)])
+    whole = Block(np.arange(outputs)[None], 1.0, 1.0, 1.0)
+    rows = Rows.stacked([Block.dense(table, -math.inf, budget / unit), whole])
     free = np.append(np.zeros(outputs), -math.inf)
     answer = minimise(np.append(np.zeros(outputs), 1.0), free, rows, _SECONDS)
     law = np.maximum(answer.values[:-1], 0.0)
@@ -690,14 +702,8 @@ class BudgetProblem:
         inputs, outputs = self.cost.shape
         # Largest sum p gain - r with sum_x p share <= 1 + r for every output, p a law.
         table = np.column_stack([share.T, -np.ones(outputs)])
-        law = np.append(np.ones(inputs), 0.0)
-        rows = Rows(
-            (inputs + 1) * np.arange(outputs + 2),
-            np.tile(np.arange(inputs + 1), outputs + 1),
-            np.concatenate([table.reshape(-1), law]),
-            np.append(np.full(outputs, -math.inf), 1.0),
-            np.ones(outputs + 1),
-        )
+        whole = Block(np.arange(inputs)[None], 1.0, 1.0, 1.0)
+        rows = Rows.stacked([Block.dense(table, -math.inf, 1.0), whole])
         try:
             lower = np.append(np.zeros(inputs), -1.0)
             p = np.maximum(minimise(np.append(-gain, 1.0), lower, rows, _SECONDS).values[:-1], 0.0)

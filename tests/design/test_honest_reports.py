@@ -54,13 +54,12 @@ def test_an_engine_that_leaves_time_for_the_repair_blames_the_clock(seconds):
 
 
 def test_an_engine_stopped_early_is_remembered():
-    asked = problem.made_task(1.0, False, 1e-6, math.inf, "auto")
+    asked = problem.Limits.checked(1e-6, math.inf)
     solution = fp.Solution(1.0, 0.5, fp.Channel([[1.0]]), 0.0, "dense")
     with pytest.warns(fp.GapWarning, match="rounding allows no less"):
-        problem.told(solution, asked)
-    asked.stopped.append("engine")
+        problem.reported(solution, asked)
     with pytest.warns(fp.GapWarning, match="the time limit passed"):
-        problem.told(solution, asked)
+        problem.reported(solution, asked, late=True)
 
 
 def test_an_unreachable_gap_is_reported():

@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 import fastpriv as fp
-from fastpriv.design import growing, neighbours, ratio_programs, reductions
+from fastpriv.design import neighbours, reductions
+from fastpriv.design.cone import GrowingCone
 
 
 def cells(a, b):
@@ -219,7 +220,7 @@ def test_pairs_that_join_when_they_come_near(joint, monkeypatch):
     epsilon = 0.6 if not joint else 0.2 + float((np.log(prior[:, None] / prior)).max())
     solve = fp.solve_pd_i if joint else fp.solve_pd_dp
     listed = solve(prior, epsilon, metric=distance, neighbours=distance, gap=1e-8)
-    monkeypatch.setattr(ratio_programs, "_LISTED", 0)
+    monkeypatch.setattr(reductions, "MAX_LISTED", 0)
     grown = solve(prior, epsilon, metric=distance, neighbours=distance, gap=1e-6)
     assert grown.gap <= 1e-6
     assert grown.value == pytest.approx(listed.value, rel=1e-6)
@@ -229,8 +230,14 @@ def test_pairs_that_join_when_they_come_near(joint, monkeypatch):
 
 def test_a_grown_set_is_sorted_by_output():
     distance = cells(3, 3)
-    cone = growing.Cone(
-        distance.copy(), np.arange(9), np.ones(9), np.exp(distance), np.exp(distance), distance == 1
+    cone = GrowingCone(
+        distance.copy(),
+        np.arange(9),
+        np.ones(9),
+        np.exp(distance),
+        np.exp(distance),
+        distance == 1,
+        np.ones((9, 9)),
     )
     v = np.exp(-distance) + 1e-3
     before = {
