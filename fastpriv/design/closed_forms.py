@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import LEAST, ULP, lowered, round_up
+from fastpriv._core.search import bisect_each
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
@@ -35,6 +36,25 @@ from fastpriv.priors.unmixing import rounding, tilde_bound
 from fastpriv.results import Bracket, Solution
 
 __all__ = ["h", "h_inverse"]
+
+#: Most entries of a matrix whose expected cost is summed exactly.
+_MAX_SUMMED = 1 << 16
+#: Smallest product that is surely the sum of two doubles.
+_SMALLEST_SPLIT = 1e-250
+#: Halvings of an interval of levels: two doubles are neighbours before.
+_HALVINGS = 100
+#: How often the level of the posterior response is lowered to meet a level after rounding.
+_MAX_RETREATS = 4
+#: Relative error of a level in closed form: h^-1 is off by some 20 ulp, this is 900.
+LEVEL_ERROR = 1e-13
+#: Relative error of an entropy that is summed from rounded logarithms.
+_ENTROPY_ERROR = 1e-12
+#: Most databases of a matrix that is repaired.
+_MAX_MENDED = 64
+#: Room, relative to 1 + epsilon, below which two databases get equal rows.
+_TIGHT = 1e-11
+#: One record with the first distribution.
+_ONE_RECORD = np.zeros(1, dtype=np.int64)
 
 
 def h(epsilon: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
@@ -127,12 +147,12 @@ def _level_of_sizes(cost: Floats, sizes: Sequence[int]) -> Floats:
     n, counts = len(sizes), Counter(sizes)
     ends = np.array([h_inverse(cost, n, m) for m in counts])
     low, high = ends.min(axis=0), ends.max(axis=0)
+
+    def above(level: Floats) -> np.ndarray:
+        return np.asarray(sum(c * _moved(level, m) for m, c in counts.items()) > cost)
+
     with np.errstate(invalid="ignore"):
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            moved = np.sum([c * _moved(middle, m) for m, c in counts.items()], axis=0)
-            above = moved > cost
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        _, high = bisect_each(above, low, high, _HALVINGS)
     return np.asarray(np.where(np.isinf(ends[0]), ends[0], high))
 
 
@@ -145,14 +165,6 @@ def _array(values: ArrayLike, name: str) -> Floats:
 
 def _like(values: Floats, given: ArrayLike) -> Any:
     return float(values) if np.ndim(given) == 0 else values
-
-
-#: Most entries of a matrix whose expected cost is summed exactly.
-_SUMMED = 1 << 16
-#: Least product that is surely the sum of two doubles.
-_SPLIT = 1e-250
-#: How often E_i is lowered to meet a level.
-_MAX_RETREATS = 4
 
 
 def rounding_margin(epsilon: float, n: int) -> float:
@@ -242,7 +254,7 @@ def distortion_up(
     channel: AbstractChannel, prior: Distribution, cost: Floats | None, least: float
 ) -> float:
     """Return the expected cost of a channel rounded up, and at least ``least``."""
-    if channel.space.size * channel.output_count > _SUMMED:
+    if channel.space.size * channel.output_count > _MAX_SUMMED:
         return least
     if cost is None:
         usual = expected_distance(channel, prior)
@@ -260,7 +272,8 @@ def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
     terms = np.concatenate([part.reshape(-1) for part in parts])
     if not np.isfinite(terms).all():
         return -math.inf  # too large to be split, so that the usual sum has to do
-    rare = np.minimum(shares, np.abs(parts[0])) < _SPLIT  # parts of these may have underflowed
+    # Parts of these may have underflowed.
+    rare = np.minimum(shares, np.abs(parts[0])) < _SMALLEST_SPLIT
     rare &= (weights[:, None] > 0.0) & (matrix > 0.0) & (cost != 0.0)
     slack = 4.0 * LEAST * np.count_nonzero(rare) * max(1.0, float(np.abs(cost).max()))
     total = math.fsum(terms)
@@ -280,9 +293,6 @@ def _halves(a: Floats) -> tuple[Floats, Floats]:
     high = a * 134217729.0
     high = high - (high - a)
     return high, a - high
-
-
-_WIDEN = 1e-13
 
 
 def tilde_upper(prior: Distribution) -> float:
@@ -319,18 +329,18 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     sizes = [m for m in prior.space.sizes if m > 1]
     spread = prior.epsilon_x()
     plain = float(h_inverse(distortion, len(sizes), sizes))
-    low, high = plain * (1.0 - _WIDEN), plain * (1.0 + _WIDEN)
+    low, high = plain * (1.0 - LEVEL_ERROR), plain * (1.0 + LEVEL_ERROR)
     tilde = tilde_upper(prior)
     exact = plain >= tilde
     if notion == "dp":
         return Bracket(low if exact else max(low - spread, 0.0), max(high, 0.0))
     if notion == "identifiability":
         # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
-        beyond = min(max(high, 0.0) + spread, tilde * (1.0 + _WIDEN))
+        beyond = min(max(high, 0.0) + spread, tilde * (1.0 + LEVEL_ERROR))
         return Bracket(max(low, prior.epsilon_x_lower()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
     entropy = float(prior.entropy())
-    error = 1e-12 * (entropy + noise)
+    error = _ENTROPY_ERROR * (entropy + noise)
     least = max(entropy - noise - error, 0.0)
     most = entropy if exact else min(entropy + noise, math.fsum(map(math.log, sizes)))
     return Bracket(least, max(min(most - noise, entropy), 0.0) + error)
@@ -339,13 +349,13 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
 def _beside_information(prior: Distribution, distortion: float, notion: str) -> Bracket:
     """Bracket a leakage by the information that it bounds, and by what E_d leaks."""
     sizes, n = [m for m in prior.space.sizes if m > 1], prior.space.n
-    told = theorem_bracket(prior, distortion, "mutual-information")
-    level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + _WIDEN)
+    information = theorem_bracket(prior, distortion, "mutual-information")
+    level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + LEVEL_ERROR)
     if notion == "pml":
-        most = min(n * level, -prior.log_smallest()) * (1.0 + _WIDEN)
-        return Bracket(min(told.lower, most), most)
-    least = told.lower / n * (1.0 - _WIDEN)
-    most = math.log(max(sizes)) * (1.0 + _WIDEN)
+        most = min(n * level, -prior.log_smallest()) * (1.0 + LEVEL_ERROR)
+        return Bracket(min(information.lower, most), most)
+    least = information.lower / n * (1.0 - LEVEL_ERROR)
+    most = math.log(max(sizes)) * (1.0 + LEVEL_ERROR)
     if level < math.inf:
         channel = HammingChannel(n, prior.space.sizes, level)
         most = min(most, individual_capacity(channel, time_limit=None).upper)
@@ -360,14 +370,6 @@ def _noise(level: float, m: int) -> float:
     return math.log1p(move) + level * move / (1.0 + move)
 
 
-#: Most databases of a matrix that is repaired.
-_MAX_MENDED = 64
-#: Room, relative to 1 + epsilon, below which two databases get equal rows.
-_TIGHT = 1e-11
-#: One row with the first law.
-_ONE_ROW = np.zeros(1, dtype=np.int64)
-
-
 def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Solution | None:
     """Return a mechanism of identifiability epsilon close to E_i, None where databases are many.
 
@@ -377,7 +379,7 @@ def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Soluti
     """
     channel: AbstractChannel
     if isinstance(prior, Product):
-        rows = [_mended(Product.of([law], _ONE_ROW), epsilon) for law in prior.distinct]
+        rows = [_mended(Product.of([law], _ONE_RECORD), epsilon) for law in prior.distinct]
         kernels = RowKernels([RowKernel(W) for W, _ in rows], prior.assignment)
         channel, level = ProductChannel.of(kernels), max(level for _, level in rows)
     elif prior.space.size <= _MAX_MENDED:

@@ -13,6 +13,7 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import bisect
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
@@ -29,11 +30,29 @@ __all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_p
 _CLOSE = 1e-10
 #: Information below this is the rounding of an independent pair.
 _NOTHING = 2.0**-100
-#: Values of S or X below this probability are left out: they move an information by far less
-#: than the amount that bounds are lowered by.
-_RARE, _LOWERED = 1e-60, 1e-50
+#: Values of S or X below this probability are left out.
+_RARE = 1e-60
+#: Far more nats than values so rare can move an information: bounds are lowered by it.
+_LOWERED = 1e-50
 #: Part of I(S; X) that a perfectly private mapping may keep by rounding.
 _PRIVATE = 1e-9
+#: Steps after which the method is given up.
+_MAX_STEPS = 200
+#: Operations worth a thread of their own.
+_GRAIN = 1 << 20
+#: Part of the way to the boundary that a step goes.
+_STEP = 0.98
+#: First complementarity, as a part of I(S; X) per entry, and the one to try if it stalls.
+_FIRST = 0.3
+_SECOND = 0.03
+#: A gap in nats that is not worth a second start.
+_SMALL = 1e-10
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
+_PATIENCE = 40
+#: Information that is nothing but rounding.
+_ROUNDING_NATS = 1e-24
+#: Relative width of the search for a start: a factor of 1.3.
+_ROUGHLY = 0.25
 
 
 @dataclass(frozen=True, repr=False)
@@ -353,24 +372,25 @@ class MappingProblem:
         return np.asarray(matrix)
 
 
-_STEPS = 200
-#: Operations worth a thread of their own.
-_GRAIN = 1 << 20
-_STEP = 0.98
-#: First complementarity, as a part of I(S; X) per entry, and the one to try if it stalls.
-_FIRST = 0.3
-_SECOND = 0.03
-#: A gap in nats that is not worth a second start.
-_SMALL = 1e-10
-#: Steps in which the gap must shrink by a tenth, or rounding has won.
-_PATIENCE = 40
-#: Information that is nothing but rounding.
-_ROUNDING_NATS = 1e-24
+# The program. For V[y, x] = P(y, x) and posteriors r_y = r(.|y) of S, in logarithms
+# eta = ln(r/P(s)), the program and its dual are
+#
+#     min  I(S; Y)            V >= 0,  sum_y V[y, x] = p(x),  <d, V> <= D,
+#     max  sum_x p(x) mu(x) - lambda D,
+#          mu(x) <= sum_s P(s|x) eta(s, y) + lambda d(x, y),   sum_s P(s) e^eta(s, y) <= 1.
+#
+# The dual is Gibbs' inequality: I(S; Y) >= sum P(s, y) ln(r(s|y)/P(s)) for any posteriors r. So
+# every eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its own makes the
+# method converge: read off V instead, the posterior of an output that dies is a ratio of two
+# vanishing numbers and jumps from step to step.
+#
+# A Newton step solves an |X| x |X| system for every output, a diagonal plus a matrix of rank |S|;
+# the |X| row sums and the budget couple them (kernels/mapping.py).
 
 
 @dataclass
 class InformationProgram:
-    """Least I(S; Y) for laws of full support, distortions counted from the least of each row."""
+    """Minimum I(S; Y) for distributions of full support, distortions counted from 0 in each row."""
 
     kernel: Floats  # P(s|x), an |S| x |X| array
     inputs: Floats  # p(x) > 0
@@ -401,10 +421,11 @@ class InformationProgram:
         low, high = 1.0, 1.0
         while self._distortion(self._spread(high)) > target:
             low, high = high, 8.0 * high
-        for _ in range(3 if high > 1.0 else 0):
-            middle = math.sqrt(low * high)
-            inside = self._distortion(self._spread(middle)) <= target
-            low, high = (low, middle) if inside else (middle, high)
+
+        def beyond(b: float) -> bool:
+            return self._distortion(self._spread(b)) > target
+
+        _, high = bisect(beyond, low, high, relative=_ROUGHLY, geometric=True)
         return self._spread(high)
 
     def _spread(self, b: float) -> Floats:
@@ -481,7 +502,7 @@ def _follow(program: InformationProgram, part: float, limits: Limits) -> Progres
     slope, mu = first / t, np.zeros(len(p))
     eta = np.log1p(np.maximum(program.excess(V)[1], -1.0 + 1e-14))
     progress = Progress(limits.gap, limits.clock, V, patience=_PATIENCE, absolute=_ROUNDING_NATS)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         eta, scale = program.normalised(eta)
         prices = eta @ A + slope * d
         within = program.repaired(V)

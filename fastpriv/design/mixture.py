@@ -1,4 +1,14 @@
-"""The rate-distortion optimum at a slope or a distortion, by an interior-point method."""
+"""The rate-distortion optimum at a slope or a distortion, by an interior-point method.
+
+At slope s the optimal output distribution q minimises sum q - sum p ln(K q) over q >= 0,
+K = e^(-s d): the likelihood of a mixture. With c = K^T (p / K q), q is optimal if c <= 1, and c = 1
+where q > 0. Blahut's iteration q <- q c crawls where outputs die out. Here Newton's method follows
+the central path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z),
+where B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one, so conjugate gradients with the
+diagonal as preconditioner need few products, each a transform. If the distortion is given, the
+slope is one more unknown of the same system, and K weighted by d and by d^2 says how K q changes
+with the slope.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +32,22 @@ from fastpriv.design.problem import Limits
 
 #: Lines of all axes up to this many entries are summed while they are in cache.
 _BLOCK = 1 << 15
+#: Slope from which on 1/(e^slope - 1) is e^-slope in all digits, and e^slope may overflow.
+_STEEP = 700.0
+#: Entries of a kernel below this are 0: denormal numbers are slow.
+_TINY = 1e-200
+#: Steps after which the method is given up.
+_MAX_STEPS = 300
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
+_PATIENCE = 40
+#: Part of the way to the boundary that a step goes.
+_STEP = 0.99
+#: Relative residual at which conjugate gradients stop.
+_RESIDUAL = 0.05
+#: Products after which conjugate gradients stop.
+_MAX_PRODUCTS = 500
+#: Entries that are worth a thread of their own.
+_GRAIN = 1 << 15
 
 
 class Tilt(ABC):
@@ -76,7 +102,7 @@ class HammingTilt(Tilt):
         axes = [(h, m) for h, m in zip(_strides(sizes), sizes, strict=True) if m > 1]
         self._strides = np.array([h for h, _ in axes], dtype=np.int64)
         self._lengths = np.array([m for _, m in axes], dtype=np.int64)
-        self._a = 1.0 / math.expm1(slope) if slope < 700.0 else r
+        self._a = 1.0 / math.expm1(slope) if slope < _STEEP else r
         self._g = np.asarray(1.0 + (self._lengths - 1) * r, dtype=np.float64)
 
     def forward(self, q: Floats, overwrite: bool = False) -> Floats:
@@ -136,7 +162,7 @@ class MatrixTilt(Tilt):
             kernel = (metric == 0.0).astype(np.float64)
             return cls(slope, kernel, np.zeros_like(kernel), np.zeros_like(kernel))
         kernel = np.exp(-slope * metric)
-        kernel[kernel < 1e-200] = 0.0  # denormal numbers are slow
+        kernel[kernel < _TINY] = 0.0
         first = kernel * metric
         return cls(slope, kernel, first, first * metric)
 
@@ -158,17 +184,6 @@ class MatrixTilt(Tilt):
     def joint(self, q: Floats) -> Floats:
         """Return q(y) K[x, y]."""
         return np.asarray(self._kernel * q)
-
-
-_STEPS = 300
-#: Steps in which the gap must shrink by a tenth, or rounding has won.
-_PATIENCE = 40
-#: Part of the way to the boundary that a step goes.
-_STEP = 0.99
-#: Relative residual at which conjugate gradients stop.
-_RESIDUAL = 0.05
-_PRODUCTS = 500
-_GRAIN = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -242,7 +257,7 @@ def fit(
     first = Fit(q, slope, math.inf, -math.inf)
     progress = Progress(0.0, limits.clock, first, patience=_PATIENCE, absolute=limits.gap)
     length = 1.0
-    for step in range(_STEPS):
+    for step in range(_MAX_STEPS):
         u = p / v
         value, bound = certify(p, q, tilt, v, c)
         result = Fit(q, tilt.slope, value, bound)
@@ -308,7 +323,7 @@ class ConjugateGradients:
         direction = self._inverse * r
         size = _dot(r, direction)
         enough = _RESIDUAL**2 * _dot(right, self._inverse * right)
-        for _ in range(_PRODUCTS):
+        for _ in range(_MAX_PRODUCTS):
             if size <= enough:
                 break
             product, curvature = self._product(direction)

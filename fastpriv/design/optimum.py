@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.search import bisect
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.closed_forms import constant_mechanism, distortion_up
@@ -300,18 +301,21 @@ class Request:
         """Bisect the distortion: the least information falls with it, so both ends are proved."""
         limits = Limits.checked(_SEARCHED, self.limits["time_limit"], absolute=True)
         most = constant_mechanism(self.prior).value  # where a constant output does
-        best = self._information(0.0)
-        low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
-        if best.level > epsilon:
-            best, high = self._information(most), most
-        while high - low > step:
-            middle = 0.5 * (low + high)
-            point = self._information(middle)
+        best, bound, step = self._information(0.0), 0.0, _GAP * most
+
+        def above(distortion: float) -> bool:
+            nonlocal best, bound
+            point = self._information(distortion)
             if point.level <= epsilon:
-                best, high = point, middle
-            else:
-                low = middle
-                bound = middle if point.bound > epsilon else bound
+                best = point
+                return False
+            bound = distortion if point.bound > epsilon else bound
+            return True
+
+        low = 0.0
+        if best.level > epsilon:
+            best = self._information(most)
+            low, _ = bisect(above, 0.0, most, absolute=step)
         while bound < (guess := low - step):  # the last steps were too close to tell
             if self._information(guess).bound > epsilon:
                 bound = guess

@@ -36,12 +36,16 @@ from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
 
+#: Slopes beyond this count as infinite: e^-700 nearly underflows.
+_STEEPEST = 700.0
 #: Relative error of an information that is a sum of non-negative terms.
 _ROUNDED = 1e-12
 #: Relative error of a distortion, which is a sum of non-negative terms too.
 _COST = 64.0 * ULP
-#: Largest space that is solved over all databases, and most pair classes of a program on types.
-_MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
+#: Largest space that is solved over all databases.
+_MAX_DENSE = 1 << 24
+#: Most classes of pairs of a program on types.
+_MAX_CLASSES = 1 << 22
 #: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
 _LEAST = 1e-250
 #: Least weight of an output, so that every database reaches some output by a number above zero.
@@ -137,7 +141,7 @@ def solve_pd_mip(
         raise InvalidInput("give either distortion or slope, and not both")
     limits = Limits.checked(gap, time_limit, absolute=True)
     if slope is not None:
-        slope = check.real(slope, "slope", 0.0, STEEPEST)
+        slope = check.real(slope, "slope", 0.0, _STEEPEST)
     if metric is not None:
         costs = check.metric(metric, prior.space.size)
         point = _by_metric(prior, distortion, slope, costs, limits)
@@ -163,7 +167,7 @@ def solve_pd_mip(
         point = _rows(prior, distortion, slope)  # a closed form for each row: rounding is no gap
         rounded = _ROUNDED * point.value + 4.0 * _COST * point.slope * point.distortion
         return reported(point, limits._replace(negligible=rounded))
-    start = min(max(steep, 0.05), STEEPEST) if slope is None else slope
+    start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
     if isinstance(prior, Exchangeable):
         point = _on_types(prior, distortion, start, limits)
     else:
@@ -424,10 +428,6 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
     return high if high < math.inf else slope
 
 
-#: Slopes beyond this cannot be told from infinity: e^-700 is the end of the doubles.
-STEEPEST = 700.0
-
-
 def common_slope(prior: Product, target: float) -> float:
     """Slope at which the rows' distortions add up to the target."""
     from scipy.optimize import brentq
@@ -441,8 +441,8 @@ def common_slope(prior: Product, target: float) -> float:
     low = high = 1.0
     while low > 1e-300 and surplus(low) < 0.0:
         low *= 0.25
-    while high < STEEPEST and surplus(high) > 0.0:
-        high = min(2.0 * high, STEEPEST)
+    while high < _STEEPEST and surplus(high) > 0.0:
+        high = min(2.0 * high, _STEEPEST)
     if surplus(low) <= 0.0 or surplus(high) >= 0.0:
         return low if surplus(low) <= 0.0 else high
     return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
@@ -453,7 +453,7 @@ def _live(law: Floats, slope: float) -> int:
 
     The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
     """
-    grow = math.expm1(slope) if slope < STEEPEST else math.inf
+    grow = math.expm1(slope) if slope < _STEEPEST else math.inf
     ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
     with np.errstate(invalid="ignore"):
         return max(1, int(np.count_nonzero((law > 0.0) & (law * grow > ahead))))
@@ -470,7 +470,7 @@ def tilted_row(law: Floats, slope: float) -> Floats:
     order = np.argsort(-law, kind="stable")
     top = law[order]
     k = _live(top, slope)
-    a = 1.0 / math.expm1(slope) if slope < STEEPEST else r
+    a = 1.0 / math.expm1(slope) if slope < _STEEPEST else r
     q = np.zeros(m)
     mass = top[:k].sum()
     # p (1 + k a)/P - a, from differences of probabilities.

@@ -26,6 +26,7 @@ from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_forms import (
+    LEVEL_ERROR,
     constant_mechanism,
     h,
     h_inverse,
@@ -47,17 +48,18 @@ __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
-_WIDEN = 1e-13
-#: Relative error of a distortion.
+#: Relative error of a distortion: a sum of at most 2^6 rounded products per record.
 _ROUNDED = 2.0**-46
-#: Seconds that a program is given at least, so that it says something.
-_LEAST = 1e-3
+#: Seconds that a program is given at least, so that it has an answer.
+_AT_LEAST = 1e-3
 #: Most points of a curve.
 _POINTS = 1 << 20
-#: Where the level before a jump is measured, as a fraction of the distortion of a constant output;
-#: the least fall that counts as one, relative to 1 + level; how closely distortions agree.
-_BEFORE, _JUMP, _SAME = 1.0 - 1e-4, 1e-2, 1e-9
-_REACH = 1.0 + _SAME
+#: Where the level before a jump is measured, as a fraction of the distortion of a constant output.
+_BEFORE = 1.0 - 1e-4
+#: Smallest fall that counts as a jump, relative to 1 + level.
+_JUMP = 1e-2
+#: Relative difference below which two distortions are the same.
+_SAME = 1e-9
 
 
 def privacy_level(
@@ -117,8 +119,8 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     if notion == "mutual-information":
         with warnings.catch_warnings():  # the width of the bracket shows the gap
             warnings.simplefilter("ignore", GapWarning)
-            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
-        return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
+            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _AT_LEAST))
+        return Bracket(point.bound, point.value * (1.0 + LEVEL_ERROR) + _beyond(prior, point, cost))
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
@@ -154,10 +156,10 @@ def _from_theorems(
     if cost > 0.0:
         return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
     if notion == "pml":
-        return Bracket(known.upper * (1.0 - 4.0 * _WIDEN), known.upper)
+        return Bracket(known.upper * (1.0 - 4.0 * LEVEL_ERROR), known.upper)
     seen = prior.space.rows(np.flatnonzero(prior.probabilities()))
     values = max(len(np.unique(column)) for column in seen.T)
-    return Bracket(math.log(values) * (1.0 - _WIDEN), known.upper)
+    return Bracket(math.log(values) * (1.0 - LEVEL_ERROR), known.upper)
 
 
 def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
@@ -178,7 +180,7 @@ def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
     Rows of different sizes are solved by bisection, up to an error of their summed distortion that
     the slope of h turns into one of the level. It is more than a part of a level close to 0.
     """
-    error = _WIDEN * value
+    error = LEVEL_ERROR * value
     if len(set(sizes)) > 1:
         odds = ((m - 1.0) * math.exp(-value) for m in sizes)
         slope = math.fsum(t / (1.0 + t) ** 2 for t in odds)
@@ -201,7 +203,7 @@ def _search(
     The least distortion falls convexly enough in epsilon for interpolation to land close, and
     stepping past the estimate by a little makes both ends move.
     """
-    low, high = low * (1.0 - _WIDEN), high * (1.0 + _WIDEN)  # closed forms are rounded
+    low, high = low * (1.0 - LEVEL_ERROR), high * (1.0 + LEVEL_ERROR)  # closed forms are rounded
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
     while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
         width = high - low
@@ -227,7 +229,7 @@ def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar
     """Solve a program whose gap, met or not, shows in the width of the bracket."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
-        limit = max(clock.left(), _LEAST)
+        limit = max(clock.left(), _AT_LEAST)
         solution = NOTIONS[notion].solve(prior, epsilon, gap=2e-7, time_limit=limit)
     bar.update(1)
     return solution
@@ -385,7 +387,8 @@ def tradeoff_curve(
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
     closed = _closed_forms(prior, names)
     constant = constant_mechanism(prior).value
-    reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
+    before, beyond = constant * _BEFORE, 1.0 + _SAME
+    reached = grid.size > 0 and grid.min() < before and constant <= grid.max() * beyond
     falling = [name for name in names if not NOTIONS[name].information] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
     seconds = Clock(time_limit).share(len(tasks))

@@ -1,4 +1,10 @@
-"""Mechanisms for a prior or a secret that is not known."""
+"""Mechanisms for a prior or a secret that is not known.
+
+Contraction and correlation, the criteria for an unknown secret, are suprema of sums of squares over
+linear forms, (f'v)^2/q, of the mechanism. Such a term lies above 2 h f'v - h^2 q for every h. So
+the criterion is convex, every point gives cuts that pass through the origin, and any weights of the
+cuts give a lower bound. Kelley's method with HiGHS collects them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import bisect_each
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
@@ -45,8 +52,14 @@ from fastpriv.spaces import Space
 
 __all__ = ["design_worst_case", "least_capacity", "solve_minimax"]
 
-_ROUNDS = 400
+#: Rounds of cutting planes after which the method is given up.
+_MAX_ROUNDS = 400
+#: Rounds in which the gap must shrink by a tenth.
 _PATIENCE = 60
+#: Relative error of an eigenvalue of a matrix of some dozen rows.
+_EIGENVALUE_ERROR = 1e-12
+#: Halvings of an interval of slopes: two doubles are neighbours before.
+_HALVINGS = 80
 #: Value of a mechanism, rounded up, and cuts G with criterion(W) >= <G, W> for every W.
 Criterion = Callable[[Floats], tuple[float, list[Floats]]]
 
@@ -218,7 +231,7 @@ def _correlation(p: Floats) -> Criterion:
         q = p @ W
         scaled = (root[:, None] * W - root[:, None] * q) / np.sqrt(np.where(q > 0.0, q, 1.0))
         values, vectors = np.linalg.eigh(scaled @ scaled.T)
-        value = max(float(values[-1]), 0.0) * (1.0 + 1e-12) + 64.0 * len(p) * ULP
+        value = max(float(values[-1]), 0.0) * (1.0 + _EIGENVALUE_ERROR) + 64.0 * len(p) * ULP
         cuts = []
         for f in (vectors[:, values >= 0.3 * values[-1]] / root[:, None]).T:
             f = f - p @ f
@@ -261,7 +274,7 @@ def _cutting_planes(
     value, cuts = oracle(best)
     progress = Progress(0.0, limits.clock, best, patience=_PATIENCE, absolute=limits.gap)
     bound = 0.0
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not progress.offer(best, value, bound) or not cuts:
             break
         try:
@@ -625,11 +638,7 @@ class BudgetProblem:
         low, high = np.zeros(len(self.cost)), np.full(len(self.cost), self.steepest)
         low = np.where(self._mean(q, low) <= self.budget, 0.0, low)
         high = np.where(self._mean(q, low) <= self.budget, 0.0, high)
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            above = self._mean(q, middle) > self.budget
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return high
+        return bisect_each(lambda s: self._mean(q, s) > self.budget, low, high, _HALVINGS)[1]
 
     def _tilted(self, q: Floats, slope: Floats) -> Floats:
         return np.asarray(q * np.exp(-slope[:, None] * self.cost))
