@@ -281,7 +281,7 @@ def selections(space: Space, priors: str) -> list[Ints]:
 
 
 class Point(NamedTuple):
-    """A channel, an output law for each selection of a part, and all multipliers."""
+    """A channel, an output distribution for each selection of a part, and all multipliers."""
 
     W: Floats
     laws: list[Floats]  # (B, K) for each part
@@ -539,7 +539,8 @@ class OverDatabases(CapacityPath):
         for part, weight in zip(self.parts, weights, strict=True):
             slopes = part.slopes(W, weight)
             np.add.at(total, part.rows, slopes)
-            # Logarithms are off by a few ulp of 1, of themselves, and of the sum of the law.
+            # Logarithms are off by a few ulp of 1, of themselves, and of the sum of the
+            # distribution.
             np.add.at(size, part.rows, weight[:, :, None] + np.abs(slopes))
             spent += math.fsum(weight.reshape(-1))
         error = (64.0 + 4.0 * max(part.rows.size for part in self.parts)) * ULP
@@ -576,7 +577,7 @@ class OverDatabases(CapacityPath):
             shares.append(share)
             table.append(spread.reshape(len(spread), N * K))
         slopes = np.concatenate(table)
-        # Variables: multipliers, then the least reduced cost of every x, which is free.
+        # Variables: multipliers, then the smallest reduced cost of every x, which is free.
         left = np.concatenate([slopes.T, -np.kron(np.eye(N), np.ones((K, 1)))], axis=1)
         filled = left != 0.0
         block = Block(
@@ -610,7 +611,7 @@ class ClassPair(Selections):
         self.index, self.scale = index, scale
 
     def view(self, W: Floats) -> Floats:
-        """Return the output laws of both databases."""
+        """Return the output distributions of both databases."""
         return np.asarray(self.scale * W[self.index])
 
 

@@ -58,7 +58,7 @@ _ONE_RECORD = np.zeros(1, dtype=np.int64)
 
 
 def h(epsilon: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
-    """Distortion of E_d (and of E_i) at level epsilon: n / (1 + e^epsilon / (m - 1)).
+    """Return the distortion n / (1 + e^epsilon / (m - 1)) of randomised response.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def h(epsilon: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     Returns
     -------
     float or ndarray
-        Expected number of changed rows (Wang-Ying-Zhang 2015, Lemma 1).
+        Expected number of changed records (Wang-Ying-Zhang 2015, Lemma 1).
 
     Examples
     --------
@@ -98,12 +98,12 @@ def _moved(level: Floats, m: int) -> Floats:
 
 
 def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
-    """Level at which E_d has the given distortion: ln(n/D - 1) + ln(m - 1).
+    """Return the level ln(n/D - 1) + ln(m - 1) at which randomised response has a distortion D.
 
     Parameters
     ----------
     distortion : float or array
-        Expected number of changed rows, between 0 (level infinity) and n (minus infinity).
+        Expected number of changed records, between 0 (level infinity) and n (minus infinity).
         Negative beyond n (m-1)/m, the distortion of a uniformly random output.
     n : int
         Number of rows.
@@ -203,7 +203,9 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 
 def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """E_i at a level from eps_tilde = ``tilde`` on, lowered until its rounded output law meets it.
+    """Return the posterior response at a level from eps_tilde = ``tilde`` on.
+
+    Its level is lowered until the rounded output distribution meets the one that is asked for.
 
     Close to eps_tilde there is nowhere to retreat to. The level then says what rounding may add.
     """
@@ -223,8 +225,8 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
 def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
     """Return the identifiability of the floats of a channel, rounded up.
 
-    Of independent rows row by row: products p W of the joint law have fewer rounding errors than
-    sums of logarithms, which cancel where the channel makes up for the prior.
+    Of independent rows row by row: products p W of the joint distribution have fewer rounding
+    errors than sums of logarithms, which cancel where the channel makes up for the prior.
     """
     if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
         return posterior_level(channel, prior)
@@ -296,7 +298,7 @@ def _halves(a: Floats) -> tuple[Floats, Floats]:
 
 
 def tilde_upper(prior: Distribution) -> float:
-    """Return eps_tilde, or the upper end of its bracket, or the closed bound on it."""
+    """Return eps_tilde or an upper bound on it."""
     try:
         return float(prior.epsilon_tilde())
     except TooLarge:
@@ -309,18 +311,19 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     With e = h^-1(distortion): max(e - eps_X, 0) to max(e, 0) for differential privacy, and
     max(e, eps_X) to max(e, 0) + eps_X for identifiability (Wang-Ying-Zhang 2015, Theorem 1 and
     Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise)
-    by Fano's inequality for every row, and E_d reaches at most ln N - H(row noise).
+    by Fano's inequality for every row, and randomised response reaches at most ln N - H(row noise).
 
-    Pointwise maximal leakage is at least the information. It is at most n e with E_d, and -ln p_min
-    with any mechanism. The individual capacity is at least 1/n of the information, by the chain
-    rule: what is told about a row given others is told under another prior. E_d has the rest.
+    Pointwise maximal leakage is at least the information. It is at most n e with randomised
+    response, and -ln p_min with any mechanism. The individual capacity is at least 1/n of the
+    information, by the chain rule: what is revealed about a row given others is revealed under
+    another prior. Randomised response reaches the upper bound.
 
     Parameters
     ----------
     prior : Distribution
-        Law of the databases.
+        Distribution of the databases.
     distortion : float
-        Expected number of changed rows.
+        Expected number of changed records.
     notion : str
         A notion with a program.
     """
@@ -335,7 +338,8 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     if notion == "dp":
         return Bracket(low if exact else max(low - spread, 0.0), max(high, 0.0))
     if notion == "identifiability":
-        # E_i at eps_tilde has a smaller distortion where this one is beyond h(eps_tilde).
+        # The posterior response at eps_tilde has a smaller distortion where this one is beyond
+        # h(eps_tilde).
         beyond = min(max(high, 0.0) + spread, tilde * (1.0 + LEVEL_ERROR))
         return Bracket(max(low, prior.epsilon_x_lower()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
@@ -347,7 +351,7 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
 
 
 def _beside_information(prior: Distribution, distortion: float, notion: str) -> Bracket:
-    """Bracket a leakage by the information that it bounds, and by what E_d leaks."""
+    """Bracket a leakage by the information that it bounds, and by randomised response."""
     sizes, n = [m for m in prior.space.sizes if m > 1], prior.space.n
     information = theorem_bracket(prior, distortion, "mutual-information")
     level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + LEVEL_ERROR)
@@ -371,11 +375,13 @@ def _noise(level: float, m: int) -> float:
 
 
 def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Solution | None:
-    """Return a mechanism of identifiability epsilon close to E_i, None where databases are many.
+    """Return a mechanism of identifiability epsilon close to the posterior response.
 
-    Within a rounding error of eps_tilde, clipping the output law of E_i costs more than a margin
-    saves. A trace of a constant mechanism gives room again. ``bound`` is the least distortion at
-    epsilon. Cost O(N^3), or that of each distinct row of a product.
+    None if there are too many databases.
+
+    Within a rounding error of eps_tilde, clipping the output distribution of the posterior response
+    costs more than a margin saves. A trace of a constant mechanism gives room again. ``bound`` is
+    the minimum distortion at epsilon. Cost O(N^3), or that of each distinct row of a product.
     """
     channel: AbstractChannel
     if isinstance(prior, Product):
@@ -392,7 +398,7 @@ def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Soluti
 
 
 def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
-    """Return the better of E_i's matrix, mended, and of a constant answer, with its level.
+    """Return the better of the mended posterior response and a constant answer, with its level.
 
     W has the level if W[x, y] <= e^room(x, x') W[x', y] for neighbours, where the room is what the
     odds of the prior leave of epsilon. Without room rows have to be equal: W[x, .] is nowhere
@@ -430,7 +436,7 @@ def _merged(tight: np.ndarray, logs: Floats) -> tuple[Ints, Ints]:
 
 
 def _least_rooms(rooms: Floats, group: Ints) -> Floats:
-    """Return the least room from group to group."""
+    """Return the smallest room from group to group."""
     count = int(group.max()) + 1
     least = np.full((count, count), math.inf)
     np.minimum.at(least, (group[:, None], group[None, :]), rooms)

@@ -64,8 +64,8 @@ class InferenceSolution(Solution):
     leakage_factor : float
         I(S; Y)/H(S).
     error_bound : float
-        Fano's bound: nobody guesses S from Y with a smaller chance of error, and the true least
-        chance may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
+        Fano's bound: nobody guesses S from Y with a smaller probability of error, and the true
+        smallest probability may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
 
     Examples
     --------
@@ -91,7 +91,7 @@ def design_mapping(
     gap: float = 1e-8,
     time_limit: float = math.inf,
 ) -> InferenceSolution:
-    """Find the mapping from X to Y that tells least about S within a distortion budget.
+    """Find the mapping from X to Y that reveals least about S within a distortion budget.
 
     Minimises I(S; Y) over W[x, y] = p(y|x) subject to E d(X, Y) <= D, where S -> X -> Y.
 
@@ -112,7 +112,7 @@ def design_mapping(
     -------
     InferenceSolution
         ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats, ``.bound`` a proved lower
-        bound on the least, rounded down. Where the least is near 0 only the difference of the
+        bound on the minimum, rounded down. Where the minimum is near 0 only the difference of the
         two is small, not its part of the information: 1e-10 nats count as none. Where they are
         further apart than that and ``gap``, ``.converged`` is False and a :class:`GapWarning`
         says so.
@@ -127,7 +127,7 @@ def design_mapping(
     Program (2) of Makhdoumi-Fawaz 2013, convex in W. Solved by a primal-dual interior-point
     method in some 10 to 20 steps of cost O(|Y| |X| (|X| + |S|) min(|X|, |S|)) each. The bound is
     Gibbs' inequality, so that it holds for whatever posteriors the method ended with. The channel
-    meets the budget for its floats; a budget within rounding of the least distortion, or of that
+    meets the budget for its floats; a budget within rounding of the minimum distortion, or of that
     of the best constant output, is taken to be equal to it.
 
     Examples
@@ -161,15 +161,15 @@ def design_mapping(
 
 
 def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> float:
-    """Least expected distortion of any mapping, sum_x p(x) min_y d(x, y).
+    """Return the minimum expected distortion of any mapping, sum_x p(x) min_y d(x, y).
 
     As the budget of :func:`design_mapping` it leaves only the choice among the cheapest outputs of
-    each x, and gives the least I(S; Y) that costs nothing.
+    each x, and gives the minimum I(S; Y) that costs nothing.
 
     Parameters
     ----------
     prior : Distribution, 1-D or 2-D array
-        Law of X, or ``joint[s, x]`` as :func:`design_mapping` takes it.
+        Distribution of X, or ``joint[s, x]`` as :func:`design_mapping` takes it.
     metric : 2-D array
         ``metric[x, y]``.
 
@@ -200,7 +200,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
 def perfect_privacy(
     joint: ArrayLike, metric: ArrayLike, *, time_limit: float = math.inf
 ) -> Solution:
-    """Find the least expected distortion at which Y can be independent of S.
+    """Find the minimum expected distortion at which Y can be independent of S.
 
     The linear program min E d(X, Y) subject to sum_x P(s, x) W[x, y] = P(s) q(y) for all s and y.
     A constant output is one way, but not always the cheapest: Y may tell what X holds besides S.
@@ -224,7 +224,7 @@ def perfect_privacy(
     Notes
     -----
     Where HiGHS stops without an optimum (S and X nearly independent, or the time is up) the best
-    constant output is returned, with the least distortion of any mapping as the bound.
+    constant output is returned, with the minimum distortion of any mapping as the bound.
 
     Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound comes from multipliers nu(s, y) of
     the program, repaired: sum_x p(x) min_y [d(x, y) - sum_s nu(s, y) (P(s|x) - P(s))], which holds
@@ -253,7 +253,7 @@ def _joint(joint: ArrayLike) -> Floats:
 
 
 class MappingProblem:
-    """One design problem: impossible values dropped, distortions counted from the least."""
+    """One design problem: impossible values dropped, distortions counted from 0 on."""
 
     level = math.inf  # the information is what is minimised
 
@@ -406,7 +406,7 @@ class InformationProgram:
 
     @cached_property
     def least(self) -> Floats:
-        """The joint law of x with its outputs of no distortion, all alike."""
+        """The joint distribution of x with its outputs of no distortion, all alike."""
         free = self.allowed * (self.cost == 0.0)
         return np.asarray(free * (self.inputs / free.sum(axis=0)))
 
@@ -416,7 +416,7 @@ class InformationProgram:
         return np.asarray(-np.log(self.secrets))
 
     def start(self) -> Floats:
-        """Return a joint law inside the budget: weights 1/(1 + b d) on the outputs of every row."""
+        """Return a joint distribution inside the budget, with weights 1/(1 + b d) in every row."""
         target = 0.5 * self.budget[0]
         low, high = 1.0, 1.0
         while self._distortion(self._spread(high)) > target:
@@ -436,7 +436,7 @@ class InformationProgram:
         return float(np.vdot(V, self.cost))
 
     def repaired(self, V: Floats) -> Floats:
-        """Return V mixed with the mechanism of least distortion until it meets the budget."""
+        """Return V mixed with the mechanism of minimum distortion until it meets the budget."""
         most = self.budget[0]
         spent = raised(self._distortion(V), V.size)
         if spent <= most:
@@ -556,7 +556,7 @@ def _direction(
 def least_private(
     kernel: Floats, inputs: Floats, secrets: Floats, cost: Floats, seconds: float
 ) -> tuple[Floats, float]:
-    """Return W[x, y] and a lower bound on the least cost with P(y|s) = P(y).
+    """Return W[x, y] and a lower bound on the minimum cost with P(y|s) = P(y).
 
     Parameters
     ----------

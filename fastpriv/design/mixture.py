@@ -157,7 +157,7 @@ class MatrixTilt(Tilt):
 
     @classmethod
     def of(cls, metric: Floats, slope: float) -> MatrixTilt:
-        """Make e^(-slope metric), for a metric whose least entry in every row is zero."""
+        """Make e^(-slope metric), for a metric whose smallest entry in every row is zero."""
         if math.isinf(slope):  # only the nearest outputs are left
             kernel = (metric == 0.0).astype(np.float64)
             return cls(slope, kernel, np.zeros_like(kernel), np.zeros_like(kernel))
@@ -188,12 +188,12 @@ class MatrixTilt(Tilt):
 
 @dataclass(frozen=True)
 class Fit:
-    """An output law for a slope, and what it proves.
+    """An output distribution for a slope, and what it proves.
 
     Attributes
     ----------
     law : ndarray
-        The output law q, positive, summing to one.
+        The output distribution q, positive, summing to one.
     slope : float
         Its slope.
     value : float
@@ -243,10 +243,10 @@ def fit(
     target: float | None,
     limits: Limits,
 ) -> Fit:
-    """Find the optimal output law at a slope, or at the slope where the distortion is ``target``.
+    """Find the optimal output distribution at a slope, or at a distortion.
 
-    ``slope`` is then where to start. Stops at a certified gap in nats, when rounding allows no
-    more, or when the time is over, and returns the best iterate.
+    If a distortion is the ``target``, ``slope`` is where to start. Stops at a certified gap in
+    nats, when rounding allows no more, or when the time is over, and returns the best iterate.
     """
     tilt = family(slope)
     q = np.full(outputs, 1.0 / outputs)

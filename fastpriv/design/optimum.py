@@ -40,9 +40,9 @@ _TRIES = 8
 #: Gap at which levels are searched, so that the channel at the end of a search is met again.
 _GAP = 2e-7
 #: Tolerance of searches for a level or a distortion, relative to 1 + its value: twice that of a
-#: bracket of :func:`privacy_level`, whose upper end may be rounded upwards.
+#: bracket of :func:`privacy_level`, whose upper bound may be rounded upwards.
 _SEARCHED = 2e-6
-#: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
+#: Width of a level, relative to 1 + level, from which on its lower bound is tried as well.
 _WIDE = 1e-5
 #: Notions whose optima are also found in rational arithmetic.
 _RATIONAL = ("dp", "identifiability")
@@ -103,18 +103,18 @@ def solve(
     gap: float | None = None,
     time_limit: float = math.inf,
 ) -> Optimum:
-    """Find the mechanism of least distortion at a level, or of least level at a distortion.
+    """Find the mechanism of minimum distortion at a level, or of minimum level at a distortion.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two have programs over few databases.
     epsilon : float, optional
         Largest level: the distortion is minimised. Give this or ``distortion``.
     distortion : float, optional
-        Largest expected number of changed rows: the level is minimised.
+        Largest expected number of changed records: the level is minimised.
     dense : bool
         Whether the channel is to be a matrix. Level and distortion are then those of its entries
         as floats, and stay within what was asked for.
@@ -143,8 +143,8 @@ def solve(
     (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`, :func:`solve_pd_pml`,
     :func:`solve_pd_capacity`). The least level at a distortion is that of :func:`privacy_level`,
     with the channel at the proved end. The least distortion at an information is found by bisection
-    over distortions: the least information falls with the distortion, so that both ends are proved.
-    A matrix has N^2 entries.
+    over distortions: the minimum information falls with the distortion, so both bounds are
+    proved. A matrix has N^2 entries.
 
     Examples
     --------
@@ -298,7 +298,7 @@ class Request:
         return reported(replace(best, converged=True), wanted)
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
-        """Bisect the distortion: the least information falls with it, so both ends are proved."""
+        """Bisect the distortion: the minimum information falls with it."""
         limits = Limits.checked(_SEARCHED, self.limits["time_limit"], absolute=True)
         most = constant_mechanism(self.prior).value  # where a constant output does
         best, bound, step = self._information(0.0), 0.0, _GAP * most

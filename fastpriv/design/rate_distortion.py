@@ -48,7 +48,7 @@ _MAX_DENSE = 1 << 24
 _MAX_CLASSES = 1 << 22
 #: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
 _LEAST = 1e-250
-#: Least weight of an output, so that every database reaches some output by a number above zero.
+#: Smallest weight of an output, so that every database reaches some output by a number above zero.
 _FLOOR = 1e-280
 
 
@@ -90,12 +90,12 @@ def solve_pd_mip(
     gap: float = 1e-9,
     time_limit: float = math.inf,
 ) -> RateDistortion:
-    """Find the mechanism of least mutual information I(X; Y) at an expected distortion.
+    """Find the mechanism of minimum mutual information I(X; Y) at an expected distortion.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     distortion : float
         Largest expected distortion. Give this or ``slope``.
     slope : float
@@ -118,15 +118,16 @@ def solve_pd_mip(
     Raises
     ------
     Infeasible
-        If the metric allows no distortion that small; the message names the least.
+        If the metric allows no distortion that small; the message names the smallest.
 
     Notes
     -----
-    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is E_i
-    (Theorem 2). Independent rows have a common slope; at slope s each keeps its k likeliest
-    values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their probability. The rest
-    costs some hundred to thousand products with e^(-s d): O(N n) each for the Hamming distance on
-    any prior (N up to 2^24, or so many types of an exchangeable one squared), O(N K) for a metric.
+    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is the
+    posterior response (Theorem 2). Independent rows have a common slope; at slope s each keeps its
+    k likeliest values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their
+    probability. The rest costs some hundred to thousand products with e^(-s d): O(N n) each for the
+    Hamming distance on any prior (N up to 2^24, or so many types of an exchangeable one squared),
+    O(N K) for a metric.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def solve_pd_mip(
 
 
 def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
-    """Return h^-1(distortion): where E_i has it, and not far off elsewhere."""
+    """Return h^-1(distortion): where the posterior response has it, and not far off elsewhere."""
     sizes = [m for m in prior.space.sizes if m > 1]
     return float(h_inverse(distortion, len(sizes), sizes))
 
@@ -185,7 +186,7 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
 
 
 def _constant(prior: Distribution) -> RateDistortion:
-    """Always answer with the likeliest value of every row: nothing is told."""
+    """Always answer with the likeliest value of every row: nothing is revealed."""
     constant = constant_mechanism(prior)
     return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
 
@@ -345,7 +346,8 @@ def _by_metric(
     family = partial(MatrixTilt.of, excess)
     over = None if target is None else target - least
     if over is not None:
-        # An exhausted budget has an infinite slope; else start where a flat law meets the target.
+        # An exhausted budget has an infinite slope; else start where a flat distribution meets the
+        # target.
         if over > 1e-12 * float(excess.max()):
             flat = np.full(metric.shape[1], 1.0 / metric.shape[1])
             usual = float(p @ excess.mean(axis=1))
@@ -403,7 +405,7 @@ def _finish(
 
 
 def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) -> float:
-    """Raise the slope until an output law is at the target distortion or a bit below.
+    """Raise the slope until an output distribution is at the target distortion or a bit below.
 
     Newton's method in a bracket, for a distortion that falls with the slope.
     """

@@ -112,12 +112,12 @@ def solve_pd_dp(
     delta: float = 0.0,
     exact: bool = False,
 ) -> Solution | ExactSolution:
-    """Find the mechanism of least expected distortion at a differential privacy level.
+    """Find the mechanism of minimum expected distortion at a differential privacy level.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     epsilon : float
         Differential privacy level, at least 0.
     gap : float
@@ -129,9 +129,9 @@ def solve_pd_dp(
         that is faster at the size, and HiGHS to finish where the other stops above the gap.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
-        default the number of changed rows.
+        default the number of changed records.
     neighbours : array or sparse array, optional
-        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        Which databases must look alike, by default those that differ in one record. Pairs (k, 2) of
         integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
         ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
     group : int
@@ -153,11 +153,11 @@ def solve_pd_dp(
 
     Notes
     -----
-    PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, E_d is optimal (closed form).
-    Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5 for an
-    exchangeable one on n bits, m^4 per distinct row of a product. With a metric or neighbours of
-    one's own, N^3 per step for every output, once per orbit of the symmetries that are found.
-    With delta, a program of HiGHS's with N^2 n m variables.
+    PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, randomised response is optimal
+    (closed form). Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5
+    for an exchangeable one on n bits, m^4 per distinct row of a product. With a metric or
+    neighbours of one's own, N^3 per step for every output, once per orbit of the symmetries that
+    are found. With delta, a program of HiGHS's with N^2 n m variables.
 
     Examples
     --------
@@ -234,12 +234,12 @@ def solve_pd_i(
     neighbours: ArrayLike | None = None,
     exact: bool = False,
 ) -> Solution | ExactSolution:
-    """Find the mechanism of least expected distortion at an identifiability level.
+    """Find the mechanism of minimum expected distortion at an identifiability level.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     epsilon : float
         Identifiability level, at least ``prior.epsilon_x()``.
     gap : float
@@ -251,9 +251,9 @@ def solve_pd_i(
         that is faster at the size, and HiGHS to finish where the other stops above the gap.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
-        default the number of changed rows.
+        default the number of changed records.
     neighbours : array or sparse array, optional
-        Which databases must look alike, by default those that differ in one row. Pairs (k, 2) of
+        Which databases must look alike, by default those that differ in one record. Pairs (k, 2) of
         integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
         ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
     exact : bool
@@ -271,15 +271,16 @@ def solve_pd_i(
     Raises
     ------
     Infeasible
-        Below ``prior.epsilon_x()``: the prior alone tells neighbours apart that well.
+        Below ``prior.epsilon_x()``: the prior alone distinguishes neighbours that well.
 
     Notes
     -----
-    PD-I of Wang-Ying-Zhang 2015, linear in the joint law. From ``prior.epsilon_tilde()`` on, E_i
-    is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Within some 1e-14 of that threshold
-    E_i has no room to round inwards. Independent rows, and up to 64 databases, get a mechanism
-    beside it that meets ``epsilon``. Others, and priors whose own eps_X is as close, get E_i, and
-    ``.level`` is above ``epsilon`` by what rounding may have added.
+    PD-I of Wang-Ying-Zhang 2015, linear in the joint distribution. From ``prior.epsilon_tilde()``
+    on, the posterior response is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Within some
+    1e-14 of that threshold the posterior response has no room to round inwards. Independent rows,
+    and up to 64 databases, get a mechanism beside it that meets ``epsilon``. Others, and priors
+    whose own eps_X is as close, get the posterior response, and ``.level`` is above ``epsilon`` by
+    what rounding may have added.
 
     Examples
     --------
@@ -308,7 +309,7 @@ def solve_pd_i(
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
-    """Solve the relaxation R-PD: least distortion h(epsilon), a bound on both programs.
+    """Solve the relaxation R-PD: minimum distortion h(epsilon), a bound on both programs.
 
     Whatever the prior, no mechanism of identifiability epsilon has less distortion, and none of
     differential privacy epsilon - eps_X.
@@ -323,7 +324,7 @@ def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
     Returns
     -------
     Solution
-        With E_d as its channel (Wang-Ying-Zhang 2015, Lemma 1).
+        With randomised response as its channel (Wang-Ying-Zhang 2015, Lemma 1).
 
     Examples
     --------

@@ -75,9 +75,9 @@ def privacy_level(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     distortion : float
-        Largest expected number of changed rows, between 0 and n. Expected numbers are rounded to
+        Largest expected number of changed records, between 0 and n. Expected numbers are rounded to
         nearest: what a constant output reaches but for a part in 1e14 counts as reached.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
@@ -90,7 +90,7 @@ def privacy_level(
     Returns
     -------
     Bracket
-        Both ends are proved. As narrow as rounding where a closed form applies (identifiability
+        Both bounds are proved. As narrow as rounding where a closed form applies (identifiability
         and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
         and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
         the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
@@ -124,7 +124,7 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
-        # What the prior tells is all there is; a constant output does.
+        # What the prior reveals is all there is; a constant output does.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
         return _from_theorems(prior, cost, notion, clock, bar)
@@ -269,7 +269,7 @@ class TradeoffCurve(Tabular):
     distortions : ndarray
         The grid.
     lower, upper : dict of ndarray
-        Certified ends of the best level, per notion.
+        Certified bounds on the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
         What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
         notion; finite wherever eps_X is.
@@ -344,7 +344,7 @@ def tradeoff_curve(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     notions : sequence of str
         Any of "dp", "identifiability", "mutual-information" (the default) and, over few
         databases, "pml" and "individual-capacity".

@@ -76,16 +76,16 @@ def design_worst_case(
     """Find a mapping from X to Y that limits the leakage about every S, none of them known.
 
     Whatever P(s|x) is, I(S; Y) <= S*(X; Y) I(S; X), and rho^2 <= S* <= eta, where eta(W) is the
-    contraction coefficient, the largest S* over laws of X, and rho the maximal correlation of X
-    and Y. ``"contraction"`` minimises eta(W): a guarantee for all S and all laws of X.
-    ``"correlation"`` minimises rho^2 under the given law of X, which bounds S* from below and
-    equals it for weak dependence: a design rule, not a guarantee.
+    contraction coefficient, the largest S* over distributions of X, and rho the maximal correlation
+    of X and Y. ``"contraction"`` minimises eta(W): a guarantee for all S and all distributions of
+    X. ``"correlation"`` minimises rho^2 under the given distribution of X, which bounds S* from
+    below and equals it for weak dependence: a design rule, not a guarantee.
 
     Parameters
     ----------
     prior : Distribution, 1-D array or None
-        Law of X, under which the expected distortion is taken. None where it is not known: then
-        the expected distortion of every single x must meet the budget.
+        Distribution of X, under which the expected distortion is taken. None where it is not known:
+        then the expected distortion of every single x must meet the budget.
     distortion : float
         The budget D.
     metric : 2-D array, optional
@@ -101,19 +101,20 @@ def design_worst_case(
     -------
     Solution
         ``.value`` and ``.level`` are the criterion of ``.channel``, rounded up; ``.bound`` is a
-        proved lower bound on the least, rounded down. Where they are further apart than ``gap``,
+        proved lower bound on the smallest, rounded down. Where they are further apart than ``gap``,
         ``.converged`` is False and a :class:`GapWarning` says so.
 
     Notes
     -----
     Programs (5) = (8) and (10) = (11) of Makhdoumi-Fawaz 2013. Corollary 1 there states that (11)
-    is convex for a fixed law of Y; it is convex in W without fixing it, because rho^2 is the
-    largest over f with E f = 0, E f^2 = 1 of sum_y (sum_x f(x) P(x, y))^2 / q(y), convex terms.
+    is convex for a fixed distribution of Y; it is convex in W without fixing it, because rho^2 is
+    the largest over f with E f = 0, E f^2 = 1 of sum_y (sum_x f(x) P(x, y))^2 / q(y), convex terms.
 
     Closed forms by symmetry for the default metric: the m-ary symmetric channel, with
-    eta = (1-D-d)^2/(1-D+d), d = D/(m-1), and rho^2 = (1 - mD/(m-1))^2, where the law of X is
-    uniform or, for eta, not known; and any law of two values for rho^2. Otherwise cutting planes,
-    which suit alphabets of a dozen values: each round solves a linear program of |X| |Y| unknowns.
+    eta = (1-D-d)^2/(1-D+d), d = D/(m-1), and rho^2 = (1 - mD/(m-1))^2, where the distribution of X
+    is uniform or, for eta, not known; and any distribution of two values for rho^2. Otherwise
+    cutting planes, which suit alphabets of a dozen values: each round solves a linear program of
+    |X| |Y| unknowns.
 
     Examples
     --------
@@ -185,7 +186,7 @@ def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> S
 
 
 def _binary(p: Floats, D: float) -> tuple[Floats, float]:
-    """Least rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p, in closed form.
+    """Smallest rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p, in closed form.
 
     The budget is spent in full, v = P(X = minority, Y = majority) and u = D - v the other way;
     the stationary point of the quotient is the root of a linear equation.
@@ -335,12 +336,12 @@ def solve_minimax(
     gap: float = 1e-6,
     time_limit: float = math.inf,
 ) -> Solution:
-    """Find the mechanism whose expected distortion is least under the worst prior of a set.
+    """Find the mechanism whose expected distortion is smallest under the worst prior of a set.
 
     Parameters
     ----------
     priors : PriorSet
-        All laws, a box, a polytope, or all product laws.
+        All distributions, a box, a polytope, or all product distributions.
     epsilon : float
         Differential privacy level, at least 0.
     sizes : sequence of int, optional
@@ -357,8 +358,8 @@ def solve_minimax(
     -------
     Solution
         ``.value`` bounds the distortion of ``.channel`` for every prior of the set from above;
-        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the least
-        favourable one, forces (a law counts as in a polytope when rounding cannot tell).
+        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the smallest
+        favourable one, forces (a distribution counts as in a polytope when rounding cannot tell).
 
     Notes
     -----
@@ -505,7 +506,7 @@ class MinimaxProblem:
         most = float(loss.max())
         if most == 0.0 or not isinstance(self.priors, ConvexPriors):
             return most
-        # The priors' own search is for the least mean of numbers between 0 and 1; one half is
+        # The priors' own search is for the smallest mean of numbers between 0 and 1; one half is
         # added so that the least is not lost to rounding.
         spared = self.priors.smallest(1.0 - loss / (2.0 * most))
         return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
@@ -518,7 +519,7 @@ class MinimaxProblem:
         return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
 
     def _inside(self, prior: Floats) -> bool:
-        """Whether a law is in the set as far as rounding can tell."""
+        """Whether a distribution is in the set as far as rounding can tell."""
         reach = np.abs(self.A) @ prior + np.abs(self.b)
         return bool((self.A @ prior <= self.b + 64.0 * len(prior) * ULP * reach).all())
 
@@ -542,7 +543,7 @@ _SECONDS = 300.0
 
 
 def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -> Solution:
-    """Find the mapping of least capacity whose expected cost is within budget for every input.
+    """Find the mapping of minimum capacity whose expected cost is within budget for every input.
 
     Parameters
     ----------
@@ -566,12 +567,13 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     Notes
     -----
     Makhdoumi-Fawaz 2013, Case 2 of Section III: nothing is known of the secret S or of the data X,
-    and the worst case over both is S = X with the capacity-achieving law. Minimax: the least
-    capacity is the least over output laws q of max over x of g_x(q), with g_x(q) the least
-    divergence D(w || q) of a row w within budget, which is convex in q. For a law p of inputs and
-    slopes s >= 0, every mapping within budget has capacity at least -sum p (ln Z_x + s_x b_x) -
-    ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x d(x, y)) (Blahut 1972).
-    Cost O(N K) per step of a sequential quadratic method in K unknowns: meant for K below 100.
+    and the worst case over both is S = X with the capacity-achieving distribution. Minimax: the
+    smallest capacity is the smallest over output distributions q of max over x of g_x(q), with
+    g_x(q) the smallest divergence D(w || q) of a row w within budget, which is convex in q. For a
+    distribution p of inputs and slopes s >= 0, every mapping within budget has capacity at least
+    -sum p (ln Z_x + s_x b_x) - ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x
+    d(x, y)) (Blahut 1972). Cost O(N K) per step of a sequential quadratic method in K unknowns:
+    meant for K below 100.
 
     Examples
     --------
@@ -614,7 +616,7 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
 
 
 def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
-    """Return the law of outputs that, given for every input, exceeds budgets least."""
+    """Return the distribution of outputs that, given for every input, exceeds budgets by the smallest amount."""
     inputs, outputs = cost.shape
     unit = max(float(cost.max()), 1e-300)
     table = np.column_stack([cost / unit, -np.ones(inputs)])
@@ -655,7 +657,7 @@ class BudgetProblem:
         return -np.log(total) - slope * self.budget, -kernel / total[:, None]
 
     def minimise(self) -> Floats:
-        """Minimise the largest divergence over output laws."""
+        """Minimise the largest divergence over output distributions."""
         from scipy.optimize import minimize
 
         outputs = self.cost.shape[1]
@@ -699,9 +701,9 @@ class BudgetProblem:
         return np.asarray(kept[:, None] * rows + (1.0 - kept)[:, None] * cheapest)
 
     def bound(self, q: Floats) -> float:
-        """Lower bound on the least capacity, from the law of inputs that makes it largest.
+        """Return a lower bound on the minimum capacity.
 
-        The law is the solution of a linear program; the bound holds for any law.
+        It holds for any distribution of inputs; a linear program gives one that makes it largest.
         """
         slope = self.slopes(q)
         kernel = np.exp(-slope[:, None] * self.cost)
@@ -709,7 +711,7 @@ class BudgetProblem:
         gain = -np.log(total) - slope * self.budget
         share = kernel / total[:, None]
         inputs, outputs = self.cost.shape
-        # Largest sum p gain - r with sum_x p share <= 1 + r for every output, p a law.
+        # Largest sum p gain - r with sum_x p share <= 1 + r for every output, p a distribution.
         table = np.column_stack([share.T, -np.ones(outputs)])
         whole = Block(np.arange(inputs)[None], 1.0, 1.0, 1.0)
         rows = Rows.stacked([Block.dense(table, -math.inf, 1.0), whole])

@@ -23,7 +23,7 @@ _MAX_LEVEL = 1e4
 
 
 def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
-    """Return the fraction of least denominator just below e^epsilon, not below ``least``.
+    """Return the fraction of smallest denominator just below e^epsilon, not below ``least``.
 
     Its distance from e^epsilon is at most 1e-15 min(1, epsilon) e^epsilon, so that its logarithm
     has the relative accuracy of a float also where epsilon is tiny. ``least`` must be no more
@@ -37,7 +37,7 @@ def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
 
 
 def ratio_above(epsilon: float) -> Fraction:
-    """Return the fraction of least denominator just above e^epsilon, as far as the one below."""
+    """Return the fraction of smallest denominator just above e^epsilon, as far as the one below."""
     if epsilon == 0.0:
         return Fraction(1)
     low, high = exp_bounds(epsilon)
@@ -94,7 +94,7 @@ def level_bounds(value: Fraction) -> tuple[float, float]:
 
 
 def simplest(low: Fraction, high: Fraction) -> Fraction:
-    """Return the fraction of least denominator in ``[low, high]``, 0 < low <= high.
+    """Return the fraction of smallest denominator in ``[low, high]``, 0 < low <= high.
 
     Descent in the Stern-Brocot tree: the continued fractions of both ends as far as they agree.
     """
@@ -107,7 +107,7 @@ def simplest(low: Fraction, high: Fraction) -> Fraction:
 
 
 def whole_numbers(values: Iterable[float]) -> list[int]:
-    """Return the floats times the least power of two that makes all of them whole."""
+    """Return the floats times the smallest power of two that makes all of them whole."""
     exact = [Fraction(value) for value in values]
     unit = max(value.denominator for value in exact)
     return [int(value * unit) for value in exact]

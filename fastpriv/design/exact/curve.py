@@ -48,10 +48,10 @@ class ExactPiece:
     low, high : float
         Levels of its ends, rounded to the nearest float that the isolating interval allows.
     numerator, denominator : tuple of int
-        Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the least distortion.
+        Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the minimum distortion.
     pattern : frozenset
-        The rays in use, ``(row law, output type, powers)``: the first two numbers count the
-        programs (one unless rows are independent) and their outputs.
+        The rays in use, ``(row distribution, output type, powers)``: the first two numbers count
+        the programs (one unless rows are independent) and their outputs.
     ratios : pair of pairs of Fraction
         Rational numbers around e^low and around e^high, with no other break point inside.
 
@@ -86,7 +86,7 @@ class ExactPiece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactCurve:
-    """Least distortion as a function of the level: a quotient of polynomials on every piece.
+    """Minimum distortion as a function of the level: a quotient of polynomials on every piece.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class ExactCurve:
         return [piece.high for piece in self.pieces[:-1]]
 
     def value(self, epsilon: float) -> Fraction:
-        """Return the least distortion at the rational ratio just below e^epsilon.
+        """Return the minimum distortion at the rational ratio just below e^epsilon.
 
         It is the very number that the exact program has for that level. Cost one evaluation.
         """
@@ -165,12 +165,12 @@ class ExactCurve:
 def exact_curve(
     prior: Distribution | ArrayLike, low: float, high: float, notion: str = "dp"
 ) -> ExactCurve:
-    """Return the least distortion at every level between two, in closed form.
+    """Return the minimum distortion at every level between two, in closed form.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     low, high : float
         Between which levels. For identifiability, ``low`` is at least ``prior.epsilon_x()``.
     notion : {"dp", "identifiability"}
@@ -357,27 +357,27 @@ _MAX_DENSE = 1 << 20
 
 
 def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
-    """Return the level from which on E_d solves PD-DP, exactly.
+    """Return the level from which on randomised response solves PD-DP, exactly.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
 
     Returns
     -------
     Bracket
-        At every level from ``upper`` on, E_d is optimal; at ``lower`` it is not (unless that is
-        0). Some 1e-12 apart where the exact programs can be solved; otherwise ``upper`` is
-        ``prior.epsilon_hat()`` and ``lower`` a necessary condition.
+        At every level from ``upper`` on, randomised response is optimal; at ``lower`` it is not
+        (unless that is 0). Some 1e-12 apart where the exact programs can be solved; otherwise
+        ``upper`` is ``prior.epsilon_hat()`` and ``lower`` a necessary condition.
 
     Notes
     -----
     ``prior.epsilon_hat()`` is sufficient, and exact for independent rows. For dependent rows the
-    threshold is lower. E_d has one dual candidate, and is optimal where its supplies can be
-    routed away from every output; the flows are polynomials in e^epsilon, followed down from
-    ``epsilon_hat`` to the first that changes its sign. Needs python-flint; the cost is that of
-    one piece of :func:`fastpriv.exact_curve`.
+    threshold is lower. Randomised response has one dual candidate, and is optimal where its
+    supplies can be routed away from every output; the flows are polynomials in e^epsilon, followed
+    down from ``epsilon_hat`` to the first that changes its sign. Needs python-flint; the cost is
+    that of one piece of :func:`fastpriv.exact_curve`.
 
     Necessary: e^epsilon >= mean over rows of 1/p(x_i | x_-i) - m_i + 1, for every database x.
 
@@ -411,7 +411,7 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
 
 
 def _necessary(prior: Distribution) -> float:
-    """Return a level that E_d's threshold is not below. Cost O(N n); rounded down.
+    """Return a lower bound on the threshold of randomised response. Cost O(N n).
 
     A database x differs from some y in every row. No arc away from y leaves it, so what reaches
     it must be non-negative: the sum over rows of (e^epsilon + m_i - 1) p(x) less the sum of p

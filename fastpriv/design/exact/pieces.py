@@ -343,7 +343,7 @@ class Basis:
 
     @cached_property
     def value(self) -> tuple[Poly, Poly]:
-        """The least cost as a quotient of polynomials in lowest terms, leading sign positive."""
+        """The minimum cost as a quotient of polynomials in lowest terms, leading sign positive."""
         numerators, denominator = self.multipliers
         top = polynomial([0])
         for total, q in zip(self.program.totals, numerators, strict=True):

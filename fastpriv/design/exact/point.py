@@ -62,7 +62,7 @@ def _ratio(
 def least_ratio(
     prior: Distribution, programs: Sequence[IntegerProgram], epsilon: float
 ) -> Fraction:
-    """Return e^eps_X exactly: the least ratio of PD-I, which e^epsilon must not be below."""
+    """Return e^eps_X exactly: the smallest ratio of PD-I, which e^epsilon must not be below."""
     spread = [_spread(program) for program in programs]
     if None in spread:
         raise Infeasible(
@@ -88,7 +88,7 @@ def _spread(program: IntegerProgram) -> Fraction | None:
 
 
 def _closed_form(prior: Distribution, epsilon: float, joint: bool) -> bool:
-    """Whether E_d, or E_i, is known to be optimal, so that floats need not be asked."""
+    """Whether a theorem gives the optimum, so that floats need not be asked."""
     with suppress(TooLarge):
         return epsilon >= (prior.epsilon_tilde() if joint else prior.epsilon_hat())
     return False
@@ -171,7 +171,7 @@ def _channel(
 
 
 def _is_hamming(vertex: Vertex) -> bool:
-    """Whether the optimum is E_d itself."""
+    """Whether the optimum is randomised response itself."""
     return set(vertex.rays) == set(hamming_rays(vertex.program)) and min(vertex.scales) > 0
 
 
@@ -347,7 +347,7 @@ def _shrunk(vertex: Vertex, epsilon: float) -> Entries | None:
     )
     moved = Vertex(vertex.program, ratio, Fraction(0), vertex.rays, scales, (), ())
     entries = [np.array(list(map(float, column))) for column in moved.chances]
-    # A chance below the doubles would leave a zero beside a positive number.
+    # A probability below the doubles would leave a zero beside a positive number.
     if any(column.max() > 0.0 and column.min() < 2.0**-1020 for column in entries):
         return None
     return entries

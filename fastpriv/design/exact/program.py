@@ -63,7 +63,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class IntegerProgram:
-    """PD-DP (``joint`` False) or PD-I in the joint law (``joint`` True), in whole numbers.
+    """PD-DP (``joint`` False) or PD-I in the joint distribution (``joint`` True), in whole numbers.
 
     Over all outputs and classes u of databases of type t, the sum of count(u) v(u) is
     ``totals[t]``, and the cost is ``unit`` times that of price[t] count(u) distance(u) v(u).
@@ -173,7 +173,7 @@ def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[IntegerProg
 def _chain_weights(prior: Markov) -> list[int]:
     """Return the probabilities of a chain times a number that makes all of them whole.
 
-    Every law is divided by its exact sum: products of floats may be rounded, or underflow.
+    Every distribution is divided by its exact sum: products of floats may be rounded, or underflow.
     """
     steps = [whole_numbers(row) for row in prior.transition]
     whole = math.lcm(*map(sum, steps))

@@ -40,7 +40,7 @@ class Forest:
         self._root = list(range(count))
 
     def find(self, u: int) -> int:
-        """Return the least node of the tree of ``u``."""
+        """Return the smallest node of the tree of ``u``."""
         root = self._root
         while root[u] != u:
             root[u] = root[root[u]]
@@ -55,7 +55,7 @@ class Forest:
 
 
 def components(count: int, arcs: Sequence[Arc]) -> list[int]:
-    """Return the component of every node in the graph of the given arcs, as its least node."""
+    """Return the component of every node in the graph of the given arcs, as its smallest node."""
     forest = Forest(count)
     for u, t in arcs:
         forest.join(u, t)
@@ -170,7 +170,7 @@ def weights(pattern: Pattern, power: int, root: int) -> list[int]:
 
 
 def normal(pattern: Sequence[int]) -> Pattern:
-    """Shift a pattern so that its least power is zero."""
+    """Shift a pattern so that its smallest power is zero."""
     least = min(pattern)
     return tuple(k - least for k in pattern)
 
@@ -472,7 +472,7 @@ class Simplex:
         self.scales = solve_system(self.columns, self.program.totals)
 
     def _leaving(self, direction: list[int]) -> int:
-        """Return the first row of the least ratio, ties broken lexicographically.
+        """Return the first row of the smallest ratio, ties broken lexicographically.
 
         The totals are thought of as perturbed by powers of an infinitesimal along the columns of
         the reference basis: no two rows tie for ever, and no basis comes back.
@@ -515,7 +515,7 @@ class Simplex:
         return min(self.scales[0]) >= 0
 
     def _dual_entering(self, place: int) -> Ray | None:
-        """Return the ray of least reduced cost per unit of a negative scale that it adds.
+        """Return the ray of smallest reduced cost per unit of a negative scale that it adds.
 
         Starting with no price at all on the scale, the price is lowered to the ratio of every
         ray that it makes profitable, until there is none.
@@ -581,14 +581,14 @@ def column_of(program: IntegerProgram, ray: Ray, power: int, root: int) -> list[
 
 
 def hamming_rays(program: IntegerProgram) -> list[Ray]:
-    """Return the rays of E_d and E_i, a^-d(x, y): independent for every a > 1."""
+    """Return the rays a^-d(x, y) of randomised response: independent for every a > 1."""
     return [
         Ray(k, normal([-d for d in output.distance])) for k, output in enumerate(program.outputs)
     ]
 
 
 def complete(program: IntegerProgram, ratio: Fraction, rays: Sequence[Ray]) -> list[Ray]:
-    """Return independent rays, the given ones first, completed by those of E_d."""
+    """Return independent rays, the given ones first, completed by those of randomised response."""
     pool = list(dict.fromkeys([*rays, *hamming_rays(program)]))
     power, root = ratio.numerator, ratio.denominator
     kept = independent_columns([column_of(program, ray, power, root) for ray in pool])

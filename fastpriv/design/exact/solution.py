@@ -141,7 +141,7 @@ class Vertex:
 def _components(
     output: Output, entry: tuple[Fraction, ...], ratio: Fraction
 ) -> tuple[Component, ...]:
-    """Join the classes along tight constraints, and read off the powers from the least entry."""
+    """Join the classes along tight constraints, and read off the powers from the smallest entry."""
     if not entry[0]:
         return ()
     tight = [(u, t) for u, t in output.arcs if entry[u] == ratio * entry[t]]
@@ -178,8 +178,8 @@ class ExactSolution:
     """An optimum in rational arithmetic, with everything that proves it.
 
     The prior is taken as the exact values of its floats divided by their sum (of a Markov chain,
-    those of its laws), and e^epsilon as the rational number ``ratio``. At that ratio nothing is
-    approximate.
+    those of its distributions), and e^epsilon as the rational number ``ratio``. At that ratio
+    nothing is approximate.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class ExactSolution:
         Stands for e^epsilon: at most that, by a relative distance of at most
         1e-15 min(1, epsilon).
     value : Fraction
-        The least expected number of changed rows of any mechanism whose ratios are at most
+        The minimum expected number of changed records of any mechanism whose ratios are at most
         ``ratio``.
     channel : channel
         A mechanism in floats, rounded inwards: its own level, as ``fastpriv`` measures it, is at
@@ -233,7 +233,7 @@ class ExactSolution:
 
         For every output a tuple of components, empty where the output never occurs. Within a
         component, p(y|x) (for identifiability p(x, y)) is one scale times e^(epsilon k), and the
-        component maps x to k, the least k being 0. Outputs and inputs are numbered databases
+        component maps x to k, the smallest k being 0. Outputs and inputs are numbered databases
         (method "dense"); values of a row, for one distinct row after the other ("rows"); or types
         of outputs in the order of their counts, with inputs given by how many rows hold v in the
         output and s in the input, ``((v=0: s=0, 1, ...), (v=1: ...), ...)`` ("types").
