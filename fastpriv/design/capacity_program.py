@@ -52,7 +52,7 @@ from fastpriv.design.certificate import mixed_until
 from fastpriv.design.closed_forms import constant_mechanism, identity_mechanism, rounded_up
 from fastpriv.design.engines.interior import step_length
 from fastpriv.design.neighbours import hamming_distances
-from fastpriv.design.problem import Answer, Limits, minimum
+from fastpriv.design.problem import Answer, Limits, Problem, minimum
 from fastpriv.errors import SolverFailure, TooLarge, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.priors import Distribution, Exchangeable, Product
@@ -182,7 +182,7 @@ def solve_pd_capacity(
     return rounded_up(minimum(CapacityProblem(law, epsilon, priors), limits), law)
 
 
-class CapacityProblem:
+class CapacityProblem(Problem[Solution]):
     """Minimum Hamming distortion at an individual capacity."""
 
     def __init__(self, prior: Distribution, epsilon: float, priors: str) -> None:
@@ -244,10 +244,6 @@ class CapacityProblem:
         """Measure the distortion; the capacity was certified with the repair."""
         value = expected_distance(answer.channel, self.prior)
         return Solution(value, answer.bound, answer.channel, answer.level, answer.method)
-
-    def obstacle(self, limits: Limits) -> str:
-        """Only time or rounding."""
-        return ""
 
 
 def check_size(space: Space, priors: str) -> None:

@@ -18,7 +18,7 @@ from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.certificate import Progress
-from fastpriv.design.problem import Answer, Limits, minimum
+from fastpriv.design.problem import Answer, Limits, Problem, minimum
 from fastpriv.errors import Infeasible, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
@@ -252,10 +252,8 @@ def _joint(joint: ArrayLike) -> Floats:
     return np.asarray(law / math.fsum(law.flat))
 
 
-class MappingProblem:
+class MappingProblem(Problem[InferenceSolution]):
     """One design problem: impossible values dropped, distortions counted from 0 on."""
-
-    level = math.inf  # the information is what is minimised
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
         self.metric, self.seen = metric, law.sum(axis=0) > _RARE
@@ -293,10 +291,6 @@ class MappingProblem:
         """Whether the budget leaves only the cheapest outputs of every input."""
         return bool(self.room <= 4.0 * self.margin)
 
-    def known(self) -> tuple[list[InferenceSolution], float]:
-        """Return nothing: the program always has a mapping within the budget."""
-        return [], 0.0
-
     def answer(self, limits: Limits) -> Answer:
         """Solve over the outputs that may be used."""
         cost, allowed = self.cost, np.ones_like(self.cost)
@@ -321,10 +315,6 @@ class MappingProblem:
     def measured(self, answer: Answer) -> InferenceSolution:
         """Measure the information that the floats leak."""
         return self.solution(answer.channel.matrix()[self.seen], answer.bound, "dense")
-
-    def obstacle(self, limits: Limits) -> str:
-        """Only time or rounding."""
-        return ""
 
     def perfect(self, seconds: float) -> Solution:
         """Keep the cheaper of the program's mapping and the best constant output."""

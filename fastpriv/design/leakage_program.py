@@ -44,7 +44,7 @@ from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.channels.types import TypeChannel, type_error, type_weights
 from fastpriv.design.certificate import mixed_until
 from fastpriv.design.closed_forms import constant_mechanism, rounded_up
-from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfTime, minimum
+from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfTime, Problem, minimum
 from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
@@ -122,7 +122,7 @@ def solve_pd_pml(
     return rounded_up(minimum(LeakageProblem(law, epsilon), limits), law)
 
 
-class LeakageProblem:
+class LeakageProblem(Problem[Solution]):
     """Minimum Hamming distortion at a level of pointwise maximal leakage."""
 
     def __init__(self, prior: Distribution, epsilon: float) -> None:
@@ -168,10 +168,6 @@ class LeakageProblem:
         """Measure the distortion; the leakage was certified with the repair."""
         value = expected_distance(answer.channel, self.measured_under)
         return Solution(value, answer.bound, answer.channel, answer.level, answer.method)
-
-    def obstacle(self, limits: Limits) -> str:
-        """Only time or rounding."""
-        return ""
 
 
 #: A program, and the channel with given masses of its classes.

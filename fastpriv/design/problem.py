@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
@@ -83,27 +84,30 @@ class Answer(NamedTuple):
     level: float = math.nan  # of the channel, where it was certified on the way
 
 
-class Problem(Protocol[Kind]):
+class Problem(ABC, Generic[Kind]):
     """A minimum to find: closed forms, mechanisms that need no program, and the program."""
 
-    @property
-    def level(self) -> float:
-        """Largest level that a mechanism may have."""
+    level = math.inf  # largest level that a mechanism may have
 
     def closed_form(self, limits: Limits) -> Kind | None:
         """Return the optimum where a theorem gives it."""
+        return None
 
     def known(self) -> tuple[list[Kind], float]:
         """Return mechanisms that need no program, and the lower bound that theorems prove."""
+        return [], 0.0
 
+    @abstractmethod
     def answer(self, limits: Limits) -> Answer:
         """Solve the program; may raise ``NoAnswer``."""
 
+    @abstractmethod
     def measured(self, answer: Answer) -> Kind:
         """Measure value and level of the floats of a channel."""
 
     def obstacle(self, limits: Limits) -> str:
-        """Return why the gap may be missed, other than by time or rounding; "" if nothing is."""
+        """Return why the gap may be missed, if not by time or rounding."""
+        return ""
 
 
 def minimum(problem: Problem[Kind], limits: Limits, warn: bool = True) -> Kind:

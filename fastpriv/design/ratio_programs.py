@@ -36,7 +36,7 @@ from fastpriv.design.closed_forms import (
     rounding_margin,
 )
 from fastpriv.design.neighbours import CHAIN, components, distances, hamming_distances
-from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfRange, minimum
+from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfRange, Problem, minimum
 from fastpriv.design.reductions import ByOrbits, ByTypes, Reduced, swappable_rows
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described, short
 from fastpriv.measures.distortion import expected_distance
@@ -354,7 +354,7 @@ def _check_plain(
         )
 
 
-class RatioProblem:
+class RatioProblem(Problem[Solution]):
     """PD-DP, or PD-I (``joint``) on the joint distribution, with the Hamming distance."""
 
     def __init__(self, prior: Distribution, epsilon: float, joint: bool) -> None:
@@ -581,7 +581,7 @@ def metric_solution(
     return replace(best, channel=Channel(matrix, space))
 
 
-class MetricProblem:
+class MetricProblem(Problem[Solution]):
     """Minimum expected cost with W[x, y] <= e^(epsilon d(x, z)) W[z, y], or so for p(x) W[x, y]."""
 
     def __init__(
@@ -696,7 +696,7 @@ def _within_delta(
     return rounded_up(best, prior, None if metric is None else cost)
 
 
-class DeltaProblem:
+class DeltaProblem(Problem[Solution]):
     """Minimum expected cost at an (epsilon, delta) level; databases one record apart neighbour."""
 
     def __init__(
@@ -803,10 +803,6 @@ class DeltaProblem:
     def _solution(self, channel: AbstractChannel) -> Solution:
         value = math.fsum((self.charge * channel.matrix()).reshape(-1)) + self.floor
         return Solution(value, self.floor, channel, self.level, "dense")
-
-    def obstacle(self, limits: Limits) -> str:
-        """Only time or rounding."""
-        return ""
 
 
 def _neighbour_pairs(space: Space) -> tuple[Ints, Ints]:

@@ -33,7 +33,7 @@ from fastpriv.design.certificate import (
     repaired,
 )
 from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
-from fastpriv.design.problem import Answer, Limits, minimum, reported
+from fastpriv.design.problem import Answer, Limits, Problem, minimum, reported
 from fastpriv.design.ratio_programs import metric_solution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
 from fastpriv.measures.capacity import channel_capacity
@@ -358,7 +358,7 @@ def solve_minimax(
     -------
     Solution
         ``.value`` bounds the distortion of ``.channel`` for every prior of the set from above;
-        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the smallest
+        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the least
         favourable one, forces (a distribution counts as in a polytope when rounding cannot tell).
 
     Notes
@@ -390,7 +390,7 @@ def solve_minimax(
     return minimum(MinimaxProblem(priors, cost, apart, space, epsilon), limits)
 
 
-class MinimaxProblem:
+class MinimaxProblem(Problem[Solution]):
     """Minimum over mechanisms at a level of the largest expected cost over a set of priors."""
 
     def __init__(
@@ -401,10 +401,6 @@ class MinimaxProblem:
         self.priors, self.cost, self.distance = priors, cost - self.floor, distance
         self.space, self.level = space, epsilon
         self.A, self.b = _inequalities(priors)
-
-    def closed_form(self, limits: Limits) -> Solution | None:
-        """There is none."""
-        return None
 
     def known(self) -> tuple[list[Solution], float]:
         """Return the mechanisms that always give one output; shifted costs are at least 0."""
@@ -435,10 +431,6 @@ class MinimaxProblem:
     def _solution(self, matrix: Floats, level: float) -> Solution:
         value = self._worst(matrix) + self.floor
         return Solution(value, self.floor, Channel(matrix, self.space), level, "dense")
-
-    def obstacle(self, limits: Limits) -> str:
-        """Only time or rounding."""
-        return ""
 
     def _program(self, limits: Limits) -> tuple[Floats, Floats]:
         """Return the solver's mechanism and the least favourable prior."""
@@ -616,7 +608,7 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
 
 
 def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
-    """Return the distribution of outputs that, given for every input, exceeds budgets by the smallest amount."""
+    """Return the distribution of outputs that exceeds budgets least when it answers every input."""
     inputs, outputs = cost.shape
     unit = max(float(cost.max()), 1e-300)
     table = np.column_stack([cost / unit, -np.ones(inputs)])
