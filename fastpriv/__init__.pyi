@@ -58,6 +58,7 @@ from .measures.collusion import Collusion, collusion
 from .measures.composition import (
     compose,
     composition_bound,
+    constrained_composition_bound,
     group_bound,
     pair_datasets,
     two_dataset_bound,
@@ -69,13 +70,13 @@ from .measures.disclosure import (
     discloses,
     disclosure_threshold,
     lower_entropy_attribute,
+    remaining_uncertainty,
     remaining_uncertainty_bound,
     singles_out,
 )
 from .measures.distortion import distortion
 from .measures.dp import dp_level
 from .measures.effective import Estimate, effective_entropy, effective_information
-from .measures.entropy_composition import constrained_composition_bound
 from .measures.fano import error_probability_bound
 from .measures.gain_capacity import (
     GainCapacity,
@@ -117,7 +118,6 @@ from .measures.symmetry import (
     is_data_independent,
     is_weakly_symmetric,
 )
-from .measures.uncertainty import remaining_uncertainty
 from .measures.vulnerability import (
     additive_g_leakage,
     g_leakage,

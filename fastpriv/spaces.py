@@ -185,17 +185,21 @@ class Space:
         moved = (digits[row] + step) % size - digits[row]
         return moved.astype(self.strides.dtype) * self.strides[row], start
 
-    def neighbour_pairs(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield all databases beside a neighbour of each, for every row and change of its value."""
-        for i in range(self.n):
-            yield from self.neighbour_pairs_of(i)
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether some record has two values, so that some databases are neighbours."""
+        return max(self.sizes) > 1
 
-    def neighbour_pairs_of(self, i: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the same for changes of one row."""
+    def neighbour_pairs(self, i: int | None = None) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all databases beside a neighbour of each, for every change of a record's value.
+
+        With ``i`` only that record changes.
+        """
         index = np.arange(self.size)
-        lines = index.reshape(-1, self.sizes[i], int(self.strides[i]))
-        for step in range(1, self.sizes[i]):
-            yield index, np.roll(lines, step, axis=1).reshape(-1)
+        for record in range(self.n) if i is None else (i,):
+            lines = index.reshape(-1, self.sizes[record], int(self.strides[record]))
+            for step in range(1, self.sizes[record]):
+                yield index, np.roll(lines, step, axis=1).reshape(-1)
 
     def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""

@@ -21,7 +21,7 @@ from .cone import (
     cone_slack,
     cone_solve,
 )
-from .convex import divergence
+from .convex import divergence, divergence_terms
 from .correlation import net_contraction, pair_contractions, reflected, tridiagonal
 from .declare import KERNELS
 from .descent import add_line_sums, descend, finish_product, multiply, turn

@@ -11,7 +11,7 @@ import fastpriv as fp
 from fastpriv._matrices.capacity import repeated
 from fastpriv.measures import contraction
 from fastpriv.measures.correlation import row_correlation
-from fastpriv.measures.pointwise.rows import kernel_levels
+from fastpriv.measures.pointwise.database import kernel_levels
 from fuzz import balls
 
 

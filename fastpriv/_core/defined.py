@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import operator
 import os
@@ -17,14 +16,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fastpriv._core.infinities import finite, numbers
+from fastpriv._core.tables import table
 from fastpriv._core.validation import Ints
 from fastpriv.errors import FastprivError, InvalidInput, cause, described, did_you_mean
 
 #: Version of the JSON form.
 VERSION = 1
 
-#: The rooms that declare the classes of a family.
-_ROOMS = {"channel": "fastpriv.channels", "prior": "fastpriv.priors"}
+#: Families whose classes a higher layer declares, so that reading one imports that layer.
+_ABOVE = ("channel", "prior")
 
 #: What reading something of another form raises; arrays and views have errors of their own.
 _MISSHAPEN = (
@@ -193,8 +193,8 @@ def load(given: Any) -> Any:
     family, name = given["fastpriv"], given["kind"]
     if not (isinstance(family, str) and isinstance(name, str)):
         raise InvalidInput(f"there is no {described(family)} {described(name)}")
-    if family in _ROOMS:  # by name: what is read may be of a room above the reader
-        importlib.import_module(_ROOMS[family])
+    if family in _ABOVE:
+        table(family)
     kinds = Defined._kinds.get(family, {})
     kind = kinds.get(name)
     if kind is None:

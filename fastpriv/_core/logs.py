@@ -12,8 +12,10 @@ from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
 _SCALE = 2.0**-500
-#: Excesses below which f is summed as a series, and its number of terms.
-_SERIES, _TERMS = 0.05, 14
+#: Excesses below which f is summed as a series.
+_SERIES = 0.05
+#: Terms of the series: 0.05^14 is below the unit roundoff.
+_TERMS = 14
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:

@@ -109,30 +109,41 @@ class BestFirst(Generic[P]):
     parts : iterable
         Parts that cover the set.
     split : callable
-        Returns the parts that cover a given one, without those that cannot matter any more. It may
-        record better values found on the way; an empty list closes the part.
+        Returns parts that cover a given one. It may record better values found on the way. A part
+        that it leaves out is closed; if that part may still have the maximum, :meth:`close` keeps
+        its bound.
     """
 
     def __init__(self, parts: Iterable[P], split: Callable[[P], Iterable[P]]) -> None:
         self._split = split
         self._order = count()
         self._open: list[tuple[float, int, P]] = []
+        self._closed = -math.inf
         self._add(parts)
 
     @property
-    def bound(self) -> float:
-        """Upper bound over all parts that are still open; -inf once all are closed."""
+    def open_bound(self) -> float:
+        """Upper bound over the parts that are still open; -inf once all are closed."""
         return -self._open[0][0] if self._open else -math.inf
+
+    @property
+    def bound(self) -> float:
+        """Upper bound over all parts, closed ones with the bounds that were kept for them."""
+        return max(self.open_bound, self._closed)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def run(self, target: Callable[[], float], over: Callable[[], bool]) -> float:
-        """Split until the bound is at most ``target()``, all parts are closed, or ``over()``.
+    def close(self, bound: float) -> None:
+        """Keep the bound of a part that is not split any further."""
+        self._closed = max(self._closed, bound)
 
-        Returns the bound over the parts still open. It can be called again to go on.
+    def run(self, target: Callable[[], float], over: Callable[[], bool]) -> float:
+        """Split until open parts have bounds of at most ``target()``, none is open, or ``over()``.
+
+        Returns the bound over all parts. It can be called again to go on.
         """
-        while self._open and self.bound > target() and not over():
+        while self.open_bound > target() and not over():
             self._add(self._split(heapq.heappop(self._open)[2]))
         return self.bound
 

@@ -37,7 +37,7 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
 
     def step(v: Floats, kernel: RowKernel) -> Floats:
         parts = []
-        for logs in kernel.log_near.T:
+        for logs in kernel.log_relative.T:
             sums = v + logs[:, None]
             if join is np.minimum:  # what is not allowed (inf) stays out, also where near is 0
                 sums[v == math.inf] = math.inf
@@ -75,7 +75,7 @@ def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | Non
     for kernel in kernels:
         v, gone = kept.reshape(kernel.shape[0], -1), lost.reshape(kernel.shape[0], -1)
         lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
+        kept = (kernel.relative.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         masses = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
         if kept.min() < TINY:
@@ -182,9 +182,9 @@ def vector_gain(
     for kernel in kernels:
         m = kernel.shape[0]
         v, t = kept.reshape(m, -1), spread.reshape(m, -1)
-        own = kernel.near * np.where(kernel.near > 0, kernel.log_near, 0.0)
-        spread = (kernel.near.T @ t + own.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
+        own = kernel.relative * np.where(kernel.relative > 0, kernel.log_relative, 0.0)
+        spread = (kernel.relative.T @ t + own.T @ v).T.reshape(-1)
+        kept = (kernel.relative.T @ v).T.reshape(-1)
     clear = kept > TINY
     kept, spread = np.where(clear, kept, 1.0), np.where(clear, spread, 0.0)
     left = np.maximum(np.log(kept) - spread / kept, 0.0)

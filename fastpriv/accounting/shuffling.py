@@ -14,9 +14,8 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.accounting.profile.shuffled import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 
@@ -91,7 +90,7 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
     """
     if isinstance(channel, HammingChannel):
         return _response(channel.space.sizes[0], channel.epsilon), True
-    kernels = row_kernels(channel.columns) if isinstance(channel, RecordChannel) else None
+    kernels = channel.columns.kernels if isinstance(channel, RecordChannel) else None
     if kernels is None:
         return channel.nearest_matrix(), False
     laws: Floats = np.ones((1, 1))

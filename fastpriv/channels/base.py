@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,53 @@ from fastpriv._core.defined import Defined
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
+from fastpriv._sampling.source import source as random_source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
-from fastpriv.channels.sampling import Sampler
-from fastpriv.errors import short
+from fastpriv._structure.rows import RowKernels
+from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.spaces import Space
+
+
+class Sampler(ABC):
+    """Something that draws an output for every database of a space.
+
+    ``fastpriv.measures.realised`` bounds the level of the draws. A class with a sampler of its
+    own registers its bound there.
+    """
+
+    #: The space of the databases.
+    space: Space
+
+    @abstractmethod
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        """Return outputs for databases of shape (k, n)."""
+
+    def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
+        """Draw an output for each database; :func:`realised_level` is the level of the draws.
+
+        Parameters
+        ----------
+        rows : integer array of shape (k, n)
+            The databases.
+        rng : numpy.random.Generator or int, optional
+            A generator or a seed for work that is to be repeated. By default the draws are
+            cryptographically secure, as those of a release should be: whoever can predict the
+            generator can undo the noise.
+
+        Returns
+        -------
+        ndarray
+            (k, n) rows where outputs are databases, in the dtype of the given ones wherever it
+            fits; (k,) output indices otherwise.
+        """
+        given = check.codes(rows, self.space.sizes, self.space.m)
+        if given.ndim != 2:
+            raise InvalidInput(
+                f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
+            )
+        return self.draw(given, random_source(rng))
 
 
 class AbstractChannel(Defined, Sampler, family="channel"):
@@ -41,7 +82,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
     the measure. A class with its own ``draw`` must register the level of what it draws with
     ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
-    should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.
+    should set ``kernels``.
 
     Examples
     --------
@@ -63,6 +104,17 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     #: The space of the outputs; one row of K values where outputs are not databases.
     output_space: Space
+    #: The kernels of a channel that acts on every record by itself; None for others.
+    kernels: RowKernels | None = None
+
+    @property
+    def record_kinds(self) -> Ints:
+        """Numbers of the records; those with equal numbers play the same part."""
+        return np.arange(self.space.n)
+
+    def table(self) -> Floats:
+        """Return W[x, y] for compiled code: doubles in C order that nobody writes to."""
+        return np.array(self.matrix())
 
     @abstractmethod
     def matrix(self) -> Floats:

@@ -40,8 +40,8 @@ class Channel(AbstractChannel):
     """
 
     def __init__(self, matrix: ArrayLike, space: Space | ArrayLike | None = None) -> None:
-        self.array = check.stochastic(matrix, "matrix")
-        size, outputs = self.array.shape
+        self._table = check.stochastic(matrix, "matrix")
+        size, outputs = self._table.shape
         if space is None:
             space = Space.of((size,))
         self.space = space if isinstance(space, Space) else Space(space)
@@ -53,7 +53,7 @@ class Channel(AbstractChannel):
         self.output_space = self.space if outputs == size else Space.of((outputs,))
 
     def definition(self) -> dict[str, Any]:
-        return {"sizes": list(self.space.sizes), "matrix": self.array}
+        return {"sizes": list(self.space.sizes), "matrix": self._table}
 
     @classmethod
     def from_definition(cls, given: Mapping[str, Any]) -> Channel:
@@ -61,19 +61,22 @@ class Channel(AbstractChannel):
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array (read-only)."""
-        return check.shown(self.array)
+        return check.shown(self._table)
+
+    def table(self) -> Floats:
+        return self._table
 
     def output_distribution(self, prior: Distribution) -> Dense:
-        return Dense.of(prior.probabilities() @ self.array, self.output_space)
+        return Dense.of(prior.probabilities() @ self._table, self.output_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return extremes(self.array)[0]
+        return extremes(self._table)[0]
 
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
-        return extremes(self.array)[1]
+        return extremes(self._table)[1]
 
     @cached_property
     def thresholds(self) -> ManyThresholds:
-        return ManyThresholds(self.array)
+        return ManyThresholds(self._table)

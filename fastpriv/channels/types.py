@@ -27,10 +27,9 @@ from fastpriv._structure.types import (
 )
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
-from fastpriv.channels.queries.laws import log_score_law, score_law
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.sums import log_score_law, score_law
 from fastpriv.spaces import Space
 
 __all__ = ["TypeChannel"]
@@ -73,41 +72,45 @@ class TypeChannel(AbstractChannel):
             raise InvalidInput("entries must hold a probability for each class of every output")
         made = cls(types, classes, entries)
         for x in range(len(types.counts)):
-            total = math.fsum(made.mass[made.stack.row == x])
+            total = math.fsum(made.class_masses[made.all_classes.row == x])
             if abs(total - 1.0) > check.SUM_TOLERANCE:
                 raise InvalidInput(
                     f"the law of the output given type {x} sums to {described(total)}, not 1"
                 )
         return made
 
+    @property
+    def record_kinds(self) -> Ints:
+        return np.zeros(self.space.n, dtype=np.int64)
+
     @cached_property
-    def stack(self) -> Stack:
+    def all_classes(self) -> Stack:
         return Stack.of(self.types, self.classes)
 
     @cached_property
-    def entry(self) -> Floats:
+    def all_entries(self) -> Floats:
         return np.concatenate(self.entries)
 
     @cached_property
-    def mass(self) -> Floats:
+    def class_masses(self) -> Floats:
         """P(the output makes this class | x), for any x of the class's type."""
-        return np.asarray(self.entry * np.exp(self.stack.log_outputs))
+        return np.asarray(self.all_entries * np.exp(self.all_classes.log_outputs))
 
     def type_weights(self, prior: Distribution) -> Floats | None:
         """Probability of each type under an exchangeable prior, None for others."""
-        types = as_exchangeable(prior)
+        types = prior.by_type()
         return None if types is None else type_weights(self.types, types)
 
     def output_types(self, weights: Floats) -> Floats:
         """Law of the output's type, from that of the database's."""
-        masses = weights[self.stack.row] * self.mass
-        return np.asarray(np.bincount(self.stack.kind, masses), dtype=np.float64)
+        masses = weights[self.all_classes.row] * self.class_masses
+        return np.asarray(np.bincount(self.all_classes.kind, masses), dtype=np.float64)
 
     def type_matrix(self) -> Floats:
         """Return the chances of the output's type, given a database of each type."""
         count = len(self.classes)
-        places = self.stack.row * count + self.stack.kind
-        chances = np.asarray(np.bincount(places, self.mass, count**2), dtype=np.float64)
+        places = self.all_classes.row * count + self.all_classes.kind
+        chances = np.asarray(np.bincount(places, self.class_masses, count**2), dtype=np.float64)
         return chances.reshape(count, count)
 
     def by_overlap(self) -> Floats:
@@ -155,24 +158,24 @@ class TypeChannel(AbstractChannel):
             table[kind[0][1:]] = chance
         return Exchangeable.of(table / table.sum())
 
-    def spread_out(self, per_type: Floats) -> Floats:
+    def per_database(self, per_type: Floats) -> Floats:
         """Turn a number per type into one per database."""
         check.fits(self.space.size, "a vector over databases", "ask for single rows")
         return per_type[self.types.number(self.space.rows(np.arange(self.space.size)))]
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return self.spread_out(np.array([entry.max() for entry in self.entries]))
+        return self.per_database(np.array([entry.max() for entry in self.entries]))
 
     def column_minima(self) -> Floats:
         """Least p(y|x) over x, for every output y."""
-        return self.spread_out(np.array([entry.min() for entry in self.entries]))
+        return self.per_database(np.array([entry.min() for entry in self.entries]))
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         """Draw the class of the pair of output and database, then one of its outputs uniformly."""
         drawn, kinds = np.empty(len(rows), dtype=np.int64), self.types.number(rows)
         for places in alike(kinds):
-            members = np.flatnonzero(self.stack.row == kinds[places[0]])
+            members = np.flatnonzero(self.all_classes.row == kinds[places[0]])
             drawn[places] = members[self._tree(members).draws(len(places), source)]
         # In the order of the rows' values, the outputs due to the rows of one value lie together.
         values = np.empty(rows.shape, dtype=np.int64)
@@ -188,16 +191,18 @@ class TypeChannel(AbstractChannel):
 
     def _tree(self, members: Ints) -> Tree:
         # The power of two keeps small entries exact, and cancels.
-        return Tree(self.entry[members] * 2.0**500 * np.exp(self.stack.log_outputs[members]))
+        return Tree(
+            self.all_entries[members] * 2.0**500 * np.exp(self.all_classes.log_outputs[members])
+        )
 
     def pair_counts(self, number: int) -> Ints:
         """Return how many rows hold v in y and s in x, [v, s], for one class."""
-        j = int(self.stack.kind[number])
-        first = int(self.stack.starts[j])
+        j = int(self.all_classes.kind[number])
+        first = int(self.all_classes.starts[j])
         return self.classes[j].pair_counts(number - first, self.types.blocks.sizes[0])
 
     def __repr__(self) -> str:
-        return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self.entry)} classes)"
+        return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self.all_entries)} classes)"
 
 
 def type_weights(types: Types, prior: Exchangeable) -> Floats:

@@ -1,7 +1,7 @@
 """Short texts that name something with parameters: ``hamming:n=3,m=2,epsilon=1``.
 
-Names stand for plain functions: their signature says which parameters there are and of which type,
-their docstring what they mean. A value may be a list, ``p=0.7,0.2,0.1``.
+Names stand for plain functions, whose signatures have the parameters and their types. Their
+docstrings are shown by ``--list``. A value may be a list, ``p=0.7,0.2,0.1``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
         key, equals, value = (part.strip() for part in piece.partition("="))
         if equals:
             if key in given:
-                raise InvalidInput(f"{described(spec)} gives {key} twice")
+                raise InvalidInput(f"{key} must be given once; got {described(spec)}.")
             words = given[key] = [value]
         elif words is None:
-            raise InvalidInput(f"{described(spec)} must name its parameters, such as {name}:n=3")
+            raise InvalidInput(f"{described(spec)} must name its parameters, such as {name}:n=3.")
         else:
             words.append(piece.strip())
     return name, given
@@ -69,7 +69,7 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
 
 
 def _value(words: list[str], kind: str, name: str) -> Any:
-    """Return the words of one parameter as what its annotation says."""
+    """Return the words of one parameter as the type of its annotation."""
     if kind == "str":
         return ",".join(words)  # names of files may have commas
     read, many = _KINDS[kind]
@@ -77,11 +77,13 @@ def _value(words: list[str], kind: str, name: str) -> Any:
         values = [read(word) for word in words]
     except ValueError:
         expected = "whole numbers" if read is int else "numbers"
-        raise InvalidInput(f"{name} must be {expected}, got {described(','.join(words))}") from None
+        raise InvalidInput(
+            f"{name} must be {expected}; got {described(','.join(words))}."
+        ) from None
     if many:
         return values
     if len(values) != 1:
-        raise InvalidInput(f"{name} must be one value, got {described(','.join(words))}")
+        raise InvalidInput(f"{name} must be one value; got {described(','.join(words))}.")
     return values[0]
 
 
@@ -94,7 +96,7 @@ _KINDS: Mapping[str, tuple[Callable[[str], Any], bool]] = {
 
 
 def usage(makers: Makers) -> dict[str, str]:
-    """Return for every name how a spec of it is written; brackets around what may be left out."""
+    """Return for every name how a spec is written, optional parameters in brackets."""
     usages = {}
     for name, maker in makers.items():
         text = ""

@@ -44,6 +44,7 @@ from fastpriv._core.highs import Block, Rows, minimise
 from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
+from fastpriv._structure.counts import log_binomials
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
@@ -56,9 +57,7 @@ from fastpriv.design.problem import Answer, Limits, Problem, minimum
 from fastpriv.errors import SolverFailure, TooLarge, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.priors import Distribution, Exchangeable, Product
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
-from fastpriv.priors.rare import log_binomials
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 
@@ -223,7 +222,7 @@ class CapacityProblem(Problem[Solution]):
         """Return the distribution of the types of bits whose order does not matter, unless few."""
         prior = self.prior
         few = prior.space.size <= _MAX_DATABASES and not isinstance(prior, Exchangeable)
-        return None if few or prior.space.m != 2 or prior.space.n < 2 else as_exchangeable(prior)
+        return None if few or prior.space.m != 2 or prior.space.n < 2 else prior.by_type()
 
     def _solved(self, space: Space, p: Floats, limits: Limits) -> Answer:
         """Solve the program over all databases of a space."""

@@ -212,7 +212,7 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
     for k in range(_MAX_RETREATS):
-        channel = PosteriorChannel.near(prior, max(aim, 0.0))
+        channel = PosteriorChannel.up_to_rounding(prior, max(aim, 0.0))
         over = channel.drawn_level - epsilon
         lower = aim - 2.0 * 4.0**k * over  # at another level rounding may cost more
         if over <= 0.0 or not lower >= tilde:
@@ -415,7 +415,7 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
     neighbours = hamming_distances(prior.space) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
-    E_i = PosteriorChannel.near(prior, epsilon - margin).matrix()[firsts]
+    E_i = PosteriorChannel.up_to_rounding(prior, epsilon - margin).matrix()[firsts]
     W = _with_room(E_i, _least_rooms(epsilon - odds, group), epsilon, margin)[group]
     level = _crossing_level(W, odds, group)
     value = expected_distance(Channel(W, prior.space), prior)

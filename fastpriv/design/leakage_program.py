@@ -49,8 +49,7 @@ from fastpriv.errors import SolverFailure, TooLarge
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.pointwise import pml_level
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["solve_pd_pml"]
@@ -130,7 +129,7 @@ class LeakageProblem(Problem[Solution]):
         if epsilon == 0.0:
             return
         small = prior.space.size <= _MAX_DATABASES and not isinstance(prior, Exchangeable)
-        types = None if small else as_exchangeable(prior)
+        types = None if small else prior.by_type()
         self.method = "dense" if types is None else "types"
         self.measured_under = prior if types is None else types
         made = _over_databases(prior) if types is None else _on_types(types)

@@ -17,13 +17,14 @@ from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.closed_forms import constant_mechanism, distortion_up
 from fastpriv.design.problem import Limits, reported
+from fastpriv.design.registry import PROGRAMS
 from fastpriv.design.tradeoff import privacy_level
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.realised import INFORMATION_ERROR
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution, top
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Request:
 
     def program(self, goal: Any, **limits: float) -> Solution:
         """Solve the notion's program for a level, or of the information for a distortion."""
-        return NOTIONS[self.notion].solve(self.prior, goal, **(self.limits | limits))
+        return PROGRAMS[self.notion](self.prior, goal, **(self.limits | limits))
 
     def optimum(self, solution: Solution, minimised: str, bound: float) -> Optimum:
         """Measure the matrix, or take the channel as it is."""

@@ -31,7 +31,7 @@ from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
@@ -200,13 +200,13 @@ def _identity(prior: Distribution) -> RateDistortion:
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
-    channel = PosteriorChannel.near(prior, slope)
+    channel = PosteriorChannel.up_to_rounding(prior, slope)
     cost = expected_distance(channel, prior)
     for k in range(50):
         if target is None or cost <= target:
             break
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
-        channel = PosteriorChannel.near(prior, slope)
+        channel = PosteriorChannel.up_to_rounding(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
     bound = _tangent(value, cost, slope, target)

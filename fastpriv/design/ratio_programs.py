@@ -42,7 +42,7 @@ from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, d
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 from fastpriv.spaces import Space
 

@@ -22,7 +22,7 @@ from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
-from fastpriv._drawing.tradeoff import tradeoff as draw_tradeoff
+from fastpriv._drawing.results import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
 from fastpriv.design.closed_forms import (
@@ -35,10 +35,11 @@ from fastpriv.design.closed_forms import (
 )
 from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
 from fastpriv.design.ratio_programs import has_no_program
+from fastpriv.design.registry import PROGRAMS
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Solution
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
         limit = max(clock.left(), _AT_LEAST)
-        solution = NOTIONS[notion].solve(prior, epsilon, gap=2e-7, time_limit=limit)
+        solution = PROGRAMS[notion](prior, epsilon, gap=2e-7, time_limit=limit)
     bar.update(1)
     return solution
 

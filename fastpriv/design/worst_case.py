@@ -38,7 +38,7 @@ from fastpriv.design.ratio_programs import metric_solution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
 from fastpriv.measures.capacity import channel_capacity
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.sets import (
     AllPriors,
     Box,

@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import (
+from fastpriv._matrices.ratios import (
     Pairs,
     all_pairs,
     apart,
@@ -25,8 +25,7 @@ from fastpriv._matrices.pairs import (
     rounded_slopes,
 )
 from fastpriv._structure.leakage import tropical
-from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -35,15 +34,12 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors.columns import log_marginal
+from fastpriv.measures.inputs import as_channel, is_stack, stacked
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -170,7 +166,7 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
     """With one row, all pairs of rows of a small matrix in one call."""
-    matrix = channel.array
+    matrix = channel.table()
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
         return excesses(neighbour_laws(channel), epsilons)
     deltas = np.empty_like(epsilons)
@@ -191,7 +187,7 @@ def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
     """The reports that support x and not x', as the one output of E_d."""
-    return _kept_excess(channel.worst_pair()[0, 0], channel.level, epsilons)
+    return _kept_excess(channel.most_different_rows()[0, 0], channel.level, epsilons)
 
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
@@ -221,7 +217,7 @@ def _hamming_excess_crossing(channel: HammingChannel, delta: float) -> float:
 @excess_crossing.register
 def _support_excess_crossing(channel: SupportChannel, delta: float) -> float:
     """The same for the reports that support x and not x'."""
-    return _kept_crossing(channel.worst_pair()[0, 0], channel.level, delta)
+    return _kept_crossing(channel.most_different_rows()[0, 0], channel.level, delta)
 
 
 def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
@@ -263,7 +259,7 @@ def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
     The excess of a pair is proportional to the chance to support one of them and not the other.
     """
     steps = np.array([0, 1]), np.array([1, 0])
-    yield from apart(channel.worst_pair(), [steps], 1)
+    yield from apart(channel.most_different_rows(), [steps], 1)
 
 
 @neighbour_laws.register
@@ -297,11 +293,11 @@ def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
 
     Cost O(classes). The laws of a pair are rounded apart.
     """
-    stack = channel.stack
+    stack = channel.all_classes
     moves = stack.row[stack.source] * len(channel.classes) + stack.row[stack.target]
     order = np.argsort(moves, kind="stable")
     count = np.exp(stack.log_outputs[stack.source]) * stack.share
-    entry = channel.entry
+    entry = channel.all_entries
     sides = np.stack([count * entry[stack.source], count * entry[stack.target]])
     for part in np.split(order, np.flatnonzero(np.diff(moves[order])) + 1):
         laws = np.ascontiguousarray(sides[:, part])
@@ -315,17 +311,17 @@ def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
     Cost O(N n) for each row. The laws of a pair are rounded apart.
     """
     law, space = channel.base.probabilities(), channel.space
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.kernels]
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
     for i, (m, inner) in enumerate(zip(space.sizes, space.strides.tolist(), strict=True)):
         mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
-        laws = (channel.kernels[i].matrix[:, None, :] * values).reshape(-1, m)
+        laws = (channel.hamming_kernels[i].matrix[:, None, :] * values).reshape(-1, m)
         if channel.is_rare:
             laws = _rare_laws(channel, i)
         else:
             laws /= laws.sum(axis=1, keepdims=True)
-        occurs = log_marginal(channel.base, i)[0] > -math.inf
-        yield from apart(laws, space.neighbour_pairs_of(i), _factors(channel), occurs)
+        occurs = channel.base.log_marginal(i)[0] > -math.inf
+        yield from apart(laws, space.neighbour_pairs(i), _factors(channel), occurs)
 
 
 def _factors(channel: TiltedChannel) -> int:
@@ -339,10 +335,14 @@ def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
     logs = channel.base.logs_if_rare()
     with np.errstate(divide="ignore"):
         start = np.log(channel.base.probabilities()) if logs is None else logs
-    own, m, inner = channel.kernels[i], channel.space.sizes[i], int(channel.space.strides[i])
-    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel.kernels)]
+    own, m, inner = (
+        channel.hamming_kernels[i],
+        channel.space.sizes[i],
+        int(channel.space.strides[i]),
+    )
+    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel.hamming_kernels)]
     others = tropical(start, kept, np.logaddexp).reshape(-1, 1, m, inner).swapaxes(2, 3)
-    terms = (own.log_near[:, None, :] + others).reshape(-1, m)
+    terms = (own.log_relative[:, None, :] + others).reshape(-1, m)
     return np.asarray(np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None]))
 
 
@@ -401,7 +401,7 @@ def _columns_laws_apart(channel: ColumnsChannel) -> float:
 
 @laws_apart.register
 def _type_laws_apart(channel: TypeChannel) -> float:
-    return apart_by(len(channel.entry), channel.space.n)
+    return apart_by(len(channel.all_entries), channel.space.n)
 
 
 @singledispatch
@@ -430,7 +430,7 @@ def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
 @laws_lost.register
 def _type_laws_lost(channel: TypeChannel) -> float:
     """Entries that are given are multiplied by sizes of classes and by shares of them."""
-    given = channel.entry[channel.entry > 0.0]
+    given = channel.all_entries[channel.all_entries > 0.0]
     return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
 
 

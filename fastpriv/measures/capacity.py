@@ -13,20 +13,17 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
-from fastpriv._matrices.excess import perturbed
-from fastpriv._matrices.rewarded import rewarded_law
-from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
+from fastpriv._matrices.tilted import perturbed
+from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
@@ -175,7 +172,7 @@ def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
 @capacity.register
 def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_capacity(channel.occurring_answers(), gap)[0]
+    return matrix_capacity(channel.occurring_rows(), gap)[0]
 
 
 @capacity.register
@@ -209,7 +206,7 @@ def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
     weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
     # Terms have relative errors of the sizes of classes, also where they nearly cancel.
-    terms = int(np.bincount(channel.stack.row).max())
+    terms = int(np.bincount(channel.all_classes.row).max())
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
@@ -222,7 +219,7 @@ def arrangement_gains(channel: TypeChannel) -> Floats:
     For a database of each type, the divergence of the output from a uniform one of its type.
     """
     types = channel.type_matrix()
-    stack = channel.stack
+    stack = channel.all_classes
     even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
     expected = types[stack.row, stack.kind] * even
     return _added(channel, expected)
@@ -230,19 +227,19 @@ def arrangement_gains(channel: TypeChannel) -> Floats:
 
 def type_divergences(channel: TypeChannel, weights: Floats) -> Floats:
     """Return D(W_x || q) for a database x of each type, q being the law of Y for those types."""
-    stack = channel.stack
+    stack = channel.all_classes
     even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
     return _added(channel, channel.output_types(weights / weights.sum())[stack.kind] * even)
 
 
 def _added(channel: TypeChannel, expected: Floats) -> Floats:
     """Add up terms of a divergence of the masses of classes, by the type of x."""
-    out, stack = np.empty(1), channel.stack
+    out, stack = np.empty(1), channel.all_classes
     order = np.argsort(stack.row, kind="stable")
     ends = np.cumsum(np.bincount(stack.row))[:-1]
     totals = []
     for part in np.split(order, ends):
-        mass, law = channel.mass[part][None], expected[part]
+        mass, law = channel.class_masses[part][None], expected[part]
         kernels.row_divergences(mass, law, np.zeros(len(part)), 0, 1, out)
         totals.append(float(out[0]))
     return np.array(totals)
@@ -290,7 +287,7 @@ def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
 def _query_optimal_prior(channel: QueryChannel, gap: float) -> Distribution:
     """Return a prior under which the answers follow their best law."""
     law = np.zeros(channel.kernel.shape[0])
-    law[channel.query.seen()] = matrix_capacity(channel.occurring_answers(), gap)[1]
+    law[channel.query.seen()] = matrix_capacity(channel.occurring_rows(), gap)[1]
     return channel.query.prior(law)
 
 
@@ -366,7 +363,7 @@ def _query_searched_entries(channel: QueryChannel) -> int:
 @searched_entries.register
 def _type_searched_entries(channel: TypeChannel) -> int:
     """Count the classes."""
-    return len(channel.entry)
+    return len(channel.all_entries)
 
 
 @searched_entries.register

@@ -14,7 +14,6 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv.priors.columns import column
 from fastpriv.priors.markov import Markov, chain_information
 from fastpriv.results import Bracket
 
@@ -38,13 +37,13 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
     farthest = math.fsum(
-        len(rows) * float(kernel.log_near[:, kernel.tops > 0.0].min())
+        len(rows) * float(kernel.log_relative[:, kernel.column_maxima > 0.0].min())
         for kernel, rows in kernels.groups()
     )
     tops = [-least + error * (1.0 - least), most - farthest + error * (1.0 - farthest)]
     up, down = 0.0, 0.0
     for y in _outputs(kernels, n):
-        one = column(chain, kernels, y)
+        one = chain.column(kernels, y)
         if one.mass > -math.inf:
             up = max(up, one.best - one.mass - one.error)
             down = max(down, one.mass - _least_path(chain, kernels, y) - one.error)
@@ -56,7 +55,7 @@ def _extreme_mass(chain: Markov, kernels: RowKernels, sign: float) -> float:
     """Return a bound on ln of the probability of any output, W divided by its column maxima."""
     from fastpriv.kernels import chain_extreme_mass
 
-    columns = [kernel.near[:, kernel.tops > 0.0].T for kernel in kernels.distinct]
+    columns = [kernel.relative[:, kernel.column_maxima > 0.0].T for kernel in kernels.distinct]
     outputs = np.array([len(near) for near in columns])
     table = np.zeros((len(columns), int(outputs.max()), len(chain.initial)))
     for part, near in zip(table, columns, strict=True):
@@ -80,7 +79,7 @@ def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
     widest = max(kernel.shape[1] for kernel in kernels.distinct)
     table = np.zeros((len(kernels.distinct), widest, len(chain.initial)))
     for part, kernel in zip(table, kernels.distinct, strict=True):
-        part[: kernel.shape[1]] = np.minimum(-kernel.log_near.T, 1e200)
+        part[: kernel.shape[1]] = np.minimum(-kernel.log_relative.T, 1e200)
     best = chain_log_best(chain.initial, chain.transition, table, kernels.assignment, y)
     return -best if best < 1e200 else 0.0
 
@@ -115,7 +114,7 @@ def _least_entropy(before: Floats, kernel: RowKernel, after: Floats) -> float:
     """Return the least entropy of before[a, .] W[., y] after[., c] over a, y and c."""
     from scipy.special import xlogy
 
-    laws = np.einsum("ab,by,bc->aycb", before, kernel.near, after)
+    laws = np.einsum("ab,by,bc->aycb", before, kernel.relative, after)
     total = laws.sum(axis=-1, keepdims=True)
     seen = total[..., 0] > 0.0
     p = laws[seen] / total[seen]

@@ -13,8 +13,8 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.information import matrix_information
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.realised import INFORMATION_ERROR
 from fastpriv.measures.sdpi import sdpi_constant
 from fastpriv.results import Bracket
 

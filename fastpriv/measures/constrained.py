@@ -13,28 +13,30 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.entropy_search.bit import bit_capacity
-from fastpriv._matrices.entropy_search.search import Constrained
-from fastpriv._matrices.entropy_search.slices import Individual
+from fastpriv._matrices.searches.entropy import Constrained, bit_capacity
+from fastpriv._matrices.searches.entropy_parts import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Query, unlike_groups
-from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
+from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.search import as_query, representatives
-from fastpriv.results import Bracket, Brackets
+from fastpriv.measures.individual.adversary import as_query, representatives
+from fastpriv.measures.inputs import as_channel
+from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
 #: Databases up to which rows of equal roles are looked for in the matrix.
 _LISTED = 64
-#: Most inputs, counting databases with the same output law once for every value of a row, and most
-#: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 24
-#: Gap of the individual capacity, and its share of the time limit.
-_FINE, _FIRST = 1e-9, 0.5
+#: Most inputs of a search. Databases with the same output distribution count once for every value
+#: of a record. The search holds a few vectors of this length for each part.
+_INPUTS = 1 << 14
+#: Most entries of the output distributions of these inputs, 128 MB.
+_ENTRIES = 1 << 24
+#: Gap of the individual capacity, which is an upper bound.
+_FINE = 1e-9
+#: Share of the time limit that the individual capacity may take.
+_FIRST = 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 
@@ -222,14 +224,24 @@ def balance_and_capacity(
     return Brackets(np.asarray(lower), np.asarray(upper)), capacity
 
 
+def constrained_given(
+    channel: AbstractChannel, b: float, worst: IndividualCapacity, time_limit: float | None
+) -> Bracket:
+    """Return C_1^b of a channel whose individual capacity was computed before."""
+    bracket = _solve(channel, b, 1e-3, time_limit, worst=worst)[1]
+    assert isinstance(bracket, Bracket)
+    return bracket
+
+
 def _solve(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     gap: float,
     time_limit: float | None,
     k: int = 1,
+    worst: IndividualCapacity | None = None,
 ) -> tuple[Bracket, Bracket | Brackets]:
-    """Return the capacity about k rows and the constrained one."""
+    """Return the capacity about k records, unless ``worst`` is it, and the constrained one."""
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
@@ -249,10 +261,11 @@ def _solve(
             f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
             f".. {described(top)}"
         )
-    problem = _problem(mechanism) if k == 1 else _group_problem(mechanism, k)
+    problem: Constrained | None = None  # a bit has a closed form, and needs no search
     clock = Clock(math.inf if time_limit is None else time_limit)
     first = None if time_limit is None else _FIRST * time_limit
-    worst = largest_leak(mechanism, k, min(gap, _FINE), first)
+    if worst is None:
+        worst = largest_leak(mechanism, k, min(gap, _FINE), first)
     entropy = _entropy(worst.adversary.law) if worst.adversary is not None else -1.0
     lower, upper, searched = np.empty(len(levels)), np.empty(len(levels)), False
     for at in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
@@ -260,12 +273,14 @@ def _solve(
             lower[at], upper[at] = worst.lower, worst.upper
             continue
         if levels[at] >= top * (1.0 - _TOP):
+            problem = problem or _problem(mechanism, k)
             far = max(0.0, sum_up([ratio_log_up(Fraction(size)), -levels[at]]))
             even = problem.near_uniform(far)
             bracket: Bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
+            problem = problem or _problem(mechanism, k)
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
@@ -279,8 +294,10 @@ def _solve(
     return worst, Brackets(lower, upper)
 
 
-def _problem(channel: AbstractChannel) -> Constrained:
+def _problem(channel: AbstractChannel, k: int) -> Constrained:
     """Return the rows of different roles, each with its slices of distinct output laws."""
+    if k > 1:
+        return _group_problem(channel, k)
     size = channel.space.size
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
         return Constrained(_looked_at(channel.kernels))

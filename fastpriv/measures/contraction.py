@@ -18,28 +18,26 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
-from fastpriv._matrices.excess import perturbed
-from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
+from fastpriv._matrices.tilted import perturbed
+from fastpriv._structure.johnson import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures import supports
+from fastpriv.measures.inputs import as_mechanism, is_stack, stacked
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import as_mechanism
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors.type_weights import inverse_matrix
+from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]
 
-#: Base-2 logarithm of the most entries, and of the most terms over all pairs (in both orders), of
-#: a product channel whose pairs are listed.
-_LISTED, _TERMS = 22, 29
+#: Base-2 logarithm of the most entries of a product channel whose pairs are listed (32 MB).
+_LISTED = 22
+#: Base-2 logarithm of the most terms over all pairs, in both orders: about half a second.
+_TERMS = 29
 #: Most entries of the matrix of a tilted channel that is formed.
 _SMALL = 1 << 22
 #: Most rows of E_d whose distances are summed.
@@ -113,7 +111,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_contraction(channel.occurring_answers())
+    return matrix_contraction(channel.occurring_rows())
 
 
 @contraction.register
@@ -176,7 +174,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
         return laws / laws.sum(axis=1, keepdims=True), types.error
     if isinstance(channel, PosteriorChain):
-        return _first_output(channel), 4.0 * row_slack(channel.kernels)
+        return _first_output(channel), 4.0 * row_slack(channel.hamming_kernels)
     law, sizes = channel.base.as_dense("contraction").probabilities(), channel.space.sizes
     rows = []
     for value in (0, least - 1):
@@ -185,7 +183,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
             step = np.where(np.arange(m) == value, 1.0, math.exp(-channel.epsilon))
             near = np.multiply.outer(near, step).reshape(-1)
         rows.append(law * near / (law @ near))
-    return np.array(rows), 4.0 * row_slack(channel.kernels)
+    return np.array(rows), 4.0 * row_slack(channel.hamming_kernels)
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
@@ -194,7 +192,7 @@ def _first_output(channel: PosteriorChain) -> Floats:
     The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
     sum_s initial[s] R^-1[s, b] T[s, x_2].
     """
-    chain, kernel = channel.prior, channel.kernels[0]
+    chain, kernel = channel.prior, channel.hamming_kernels[0]
     assert isinstance(kernel, Symmetric)
     front = chain.initial[:, None] * inverse_matrix(kernel)
     laws = np.maximum((front.T @ chain.transition).T * kernel.matrix, 0.0)

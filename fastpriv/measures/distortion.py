@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED
+from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
@@ -22,14 +22,12 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.queries.sums import Histogram
+from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.stacks import as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked
 from fastpriv.priors import Distribution
-from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["distortion"]
 
@@ -123,7 +121,7 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 @expected_distance.register
 def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return matrix_distance(channel, channel.array, prior)
+    return matrix_distance(channel, channel.table(), prior)
 
 
 def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
@@ -169,9 +167,9 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
     Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
     while it is small: its terms are positive.
     """
-    if channel.owns(prior):
-        return hamming_distance(channel.kernels)
-    types, same = channel.by_type, as_exchangeable(prior)
+    if channel.is_own_prior(prior):
+        return hamming_distance(channel.hamming_kernels)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
@@ -183,20 +181,20 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
 @expected_distance.register
 def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
-    if channel.owns(prior):
-        return hamming_distance(channel.kernels)
+    if channel.is_own_prior(prior):
+        return hamming_distance(channel.hamming_kernels)
     return expected_distance(channel.as_product, prior)
 
 
 @expected_distance.register
 def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
     """Add up the classes. Cost O(classes) and the law of the counts of values."""
-    stack, weights = channel.stack, channel.type_weights(prior)
+    stack, weights = channel.all_classes, channel.type_weights(prior)
     if weights is None:
         query = Histogram(channel.space.n, channel.space.sizes[0])
         place = {tuple(counts): j for j, counts in enumerate(query.counts.tolist())}
         weights = query.law(prior)[[place[kind[0]] for kind in channel.types.counts]]
-    return math.fsum(weights[stack.row] * channel.mass * stack.distance)
+    return math.fsum(weights[stack.row] * channel.class_masses * stack.distance)
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
@@ -210,11 +208,11 @@ def hamming_distance(row_kernels: RowKernels) -> float:
 
 def tilted_distances(channel: TiltedChannel) -> Floats:
     """Expected Hamming distance of the output of a tilted channel, for every x. Cost O(N n)."""
-    value, home = channel.vectors()
+    value, home = channel.base_and_mixture()
     total = np.zeros_like(value)
     # Carry (sum of R q, sum of R q d) through the axes. A move along an axis adds one to d.
     for i, m in enumerate(channel.space.sizes):
-        kernel = channel.kernels[i]
+        kernel = channel.hamming_kernels[i]
         assert isinstance(kernel, Symmetric)
         shape = (-1, m, int(channel.space.strides[i]))
         v, t = value.reshape(shape), total.reshape(shape)

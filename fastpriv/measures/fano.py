@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]

@@ -14,14 +14,12 @@ from fastpriv._core.logs import log_total
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.gains import best_set
-from fastpriv._matrices.strategies import Problem, search
+from fastpriv._matrices.searches.strategies import Problem, search
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.maxima import maxima_floor, maxima_level
+from fastpriv.measures.inputs import as_channel, as_pair
+from fastpriv.measures.leakage import extreme_level, maxima_floor, maxima_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -290,7 +288,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     mechanism, law = as_pair(channel, prior)
     check.word(gains, "gains", ("unit", "spanning", "bounded"))
     if gains == "bounded":
-        kernels = row_kernels(mechanism)
+        kernels = mechanism.kernels
         if kernels is not None and _covers(law):
             return _uncommon(kernels)
         W = _seen(mechanism, law)

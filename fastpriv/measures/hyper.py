@@ -13,7 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.gains import prior_vulnerability
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.inputs import as_pair
 from fastpriv.priors import Distribution
 
 __all__ = ["Hyper", "hyper"]

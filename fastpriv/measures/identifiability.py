@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,8 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
-from fastpriv._matrices.levels import matrix_level
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._matrices.ratios import matrix_level
+from fastpriv._structure.rows import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -24,43 +24,47 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
+from fastpriv.channels.queries import Histogram
+from fastpriv.channels.record import ColumnsChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
-from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.measures.tilted_levels import (
+from fastpriv.measures.dp import (
     all_ratios,
     home_error,
     live_level,
     log_sum,
+    neighbour_level,
     products_error,
 )
+from fastpriv.measures.inputs import as_pair, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.sums import Odds
 from fastpriv.spaces import Space
 
 __all__ = ["identifiability_level"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
-
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
 #: Times 2^900 and the least double, chances from here on have all their digits.
 _RARE = 2.0**-848
+#: How many entries of pairs of answers are compared at a time.
+_BLOCK = 1 << 20
 
 
 @overload
 def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+
+
 @overload
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Floats: ...
+
+
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Floats:
@@ -120,10 +124,10 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
     """From the joint law; with one row every two databases are neighbours."""
     if channel.space.n == 1 and prior.logs_if_rare() is None:
-        level = measured(kernels.posterior_levels, channel.array, prior.probabilities()[None])
+        level = measured(kernels.posterior_levels, channel.table(), prior.probabilities()[None])
         if not math.isnan(level):
             return level
-    return _joint_level(channel.array, prior, channel.space)
+    return _joint_level(channel.table(), prior, channel.space)
 
 
 def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
@@ -228,11 +232,11 @@ def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
 @posterior_level.register
 def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one as for neighbours."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         return channel.own_level
-    types, same = channel.by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None:
         ratios = types.log_ratios(types.log_prior(same) - types.log_home)
         return live_level(channel, [ratios], prior) + types.error + same.log_error
@@ -242,7 +246,7 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
         return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
         given = np.log(prior.probabilities()) if logs is None else logs
-    tilt = channel.tilt()[1]
+    tilt = channel.log_tilt()[1]
     rare = given + tilt
     odds = Dense.of(np.exp(rare - rare.max()), channel.space, rare)
     error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
@@ -253,11 +257,11 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel.owns(prior):
+    if channel.is_own_prior(prior):
         return channel.own_level
-    noise = [k.noise for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
+    noise = [k.log_error for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
     return posterior_level(channel.as_product, prior) + 2.0 * max(noise, default=0.0)
 
 
@@ -274,3 +278,62 @@ def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> fl
 def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
     """Every two values are told apart by some report: epsilon + eps_X."""
     return round_up(channel.level + prior.epsilon_x())
+
+
+# Posterior odds of neighbours, from the odds of the prior behind answers or types.
+
+
+def odds_level(laws: Floats, odds: Odds) -> float:
+    """Return the largest ln laws[a, y]/laws[b, y] + ln p(x)/p(x') over y and answers a, b."""
+    worst, step = 0.0, max(1, _BLOCK // laws.shape[1])
+    for start in range(0, len(odds.first), step):
+        first, second, prior, size = (part[start : start + step] for part in odds)
+        seen = laws[first] > 0
+        ratios = log_ratio(np.where(seen, laws[first], 1.0), np.where(seen, laws[second], 1.0))
+        kernel = np.where(seen, ratios, -math.inf).max(axis=1)
+        levels = kernel + prior
+        # Two logarithms of opposite signs leave the error of the larger one.
+        levels += 2.0**-50 * np.where(levels < math.inf, np.abs(kernel) + size, 0.0)
+        worst = max(worst, float(levels.max(initial=0.0)))
+    return round_up(worst)
+
+
+class TypeOdds(NamedTuple):
+    """Largest ln p(x)/p(x') over neighbours of two types, and the size of its parts."""
+
+    log_odds: Floats
+    size: Floats
+
+
+def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
+    """Return the odds of neighbours by their types; None where only a list would tell them."""
+    query = Histogram(channel.space.n, channel.space.sizes[0])
+    odds = query.odds(prior)
+    if odds is None:
+        return None
+    place = {kind[0]: j for j, kind in enumerate(channel.types.counts)}
+    number = np.array([place[tuple(counts)] for counts in query.counts.tolist()])
+    table = TypeOdds(np.full((len(place),) * 2, -math.inf), np.zeros((len(place),) * 2))
+    pairs = number[odds.first], number[odds.second]
+    table.log_odds[pairs], table.size[pairs] = odds.log_odds, odds.size
+    return table
+
+
+def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
+    """Return the largest ln of posterior odds over moves of one row, and its place.
+
+    Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
+    the odds of neighbours matter by their types only.
+    """
+    stack, entry = channel.all_classes, channel.all_entries
+    kinds = stack.row[stack.source], stack.row[stack.target]
+    seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
+    if not len(seen):
+        return 0.0, 0
+    ratios = log_ratio(entry[stack.source[seen]], entry[stack.target[seen]])
+    own, size = (table[kinds][seen] for table in odds)
+    levels = ratios + own
+    # Two logarithms of opposite signs leave the error of the larger one.
+    levels += 2.0**-50 * np.where(levels < math.inf, np.abs(ratios) + size, 0.0)
+    at = int(levels.argmax())
+    return max(0.0, float(levels[at])), int(seen[at])

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels as compiled
 from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import told_information
+from fastpriv._matrices.tilted import FORMED, excess_information
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -23,23 +23,17 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.rowwise import row_kernels
-from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.tilted_types import TypeTilt
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, stacked
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.dense import apply_rows
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import apply_rows
+from fastpriv.priors.exchangeable import substitute, without_one
 from fastpriv.priors.markov import chain_information
-from fastpriv.priors.type_weights import substitute, without_one
 from fastpriv.results import Bracket
 
 __all__ = ["mutual_information"]
@@ -115,7 +109,7 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 @information.register
 def _dense_information(channel: Channel, prior: Distribution) -> float:
     """Take the matrix as it is stored."""
-    return told_information(channel.array, prior.probabilities())
+    return told_information(channel.table(), prior.probabilities())
 
 
 @information.register
@@ -144,19 +138,19 @@ def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | 
         return excess_information(formed, channel.base.probabilities(), prior.probabilities())
     if channel.space.size**2 <= FORMED:
         return told_information(channel.nearest_matrix(), prior.probabilities())
-    if channel.owns(prior):
-        return rows_information(channel.base, channel.kernels)
-    types, same = channel.by_type, as_exchangeable(prior)
+    if channel.is_own_prior(prior):
+        return rows_information(channel.base, channel.hamming_kernels)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return _tilted_type_information(types, same)
-    law, home = channel.vectors()
+    law, home = channel.base_and_mixture()
     p = prior.probabilities()
-    gain = apply_rows(p / home, channel.kernels)
+    gain = apply_rows(p / home, channel.hamming_kernels)
     with np.errstate(divide="ignore", invalid="ignore"):
         spent = np.where(p > 0, p * np.log(home), 0.0).sum()
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
-    return max(0.0, math.log(channel.scale()) - moved - float(spent))
+    return max(0.0, math.log(channel.stay_probability()) - moved - float(spent))
 
 
 def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
@@ -173,8 +167,8 @@ def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
 @information.register
 def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
     """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
-    if channel.owns(prior):
-        noise = compiled.entropy(channel.kernels[0].matrix[0])
+    if channel.is_own_prior(prior):
+        noise = compiled.entropy(channel.hamming_kernels[0].matrix[0])
         return max(0.0, float(prior.entropy()) - channel.space.n * noise)
     return information.dispatch(TiltedChannel)(channel, prior)
 
@@ -185,8 +179,8 @@ def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> 
 
     The prior of E_i is what it is defined by: there it is E_d applied to q, row by row.
     """
-    if isinstance(channel, PosteriorChannel) and channel.owns(prior):
-        return rows_information(channel.base, channel.kernels)
+    if isinstance(channel, PosteriorChannel) and channel.is_own_prior(prior):
+        return rows_information(channel.base, channel.hamming_kernels)
     formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
         return excess_information(formed, channel.base.probabilities(), prior.probabilities())
@@ -201,12 +195,12 @@ def _type_information(channel: TypeChannel, prior: Distribution) -> float | Brac
     weights = channel.type_weights(prior)
     if weights is None:
         return information(channel.as_channel(), prior)
-    stack, types = channel.stack, channel.types
+    stack, types = channel.all_classes, channel.types
     law = channel.output_types(weights)
     # The probability that Y falls into the class of this x, if Y were independent of x.
     expected = law[stack.kind] * np.exp(stack.log_outputs - types.log_sizes[stack.kind])
     seen = weights[stack.row] > 0
-    mass, mean = channel.mass[seen], expected[seen]
+    mass, mean = channel.class_masses[seen], expected[seen]
     near = np.abs(mass - mean) < 0.5 * mean
     excess = np.where(near, mass - mean, 0.0) / np.where(near, mean, 1.0)
     terms = np.where(near, mean * gain(excess), kl_div(mass, mean))
@@ -248,11 +242,11 @@ def _chained(channel: ColumnsChannel, prefix: Floats) -> float:
 
 def _conditional(column: AbstractChannel, joint: Floats) -> float:
     """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
-    kernels = row_kernels(column)
+    kernels = column.kernels
     if kernels is not None:
         return kernels[0].information(joint)
     if isinstance(column, Channel):
-        return RowKernel(column.array).information(joint)
+        return RowKernel(column.table()).information(joint)
     if isinstance(column, SupportChannel):
         return supports.small_information(column, joint)
     masses = joint.sum(axis=1)

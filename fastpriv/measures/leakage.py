@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import overload
 
@@ -10,31 +11,49 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, product_up, raised, round_up, sum_up
+from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio, log_total
+from fastpriv._core.rounding import (
+    LEAST,
+    ULP,
+    exp_down,
+    expm1_down,
+    log1p_up,
+    log_up,
+    lowered,
+    product_down,
+    product_up,
+    quotient_up,
+    raised,
+    round_up,
+    sum_down,
+    sum_up,
+)
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import matrix_level
-from fastpriv._structure.leakage import row_slack, tropical
+from fastpriv._matrices.leakage import matrix_gain
+from fastpriv._matrices.ratios import matrix_level
+from fastpriv._structure.leakage import row_slack, tilted, tropical, vector_gain
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.type_pairs import TypePairs
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
     HammingChannel,
     ProductChannel,
+    QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.measures.entropy_gain import entropy_gain
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
+from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
+from fastpriv.measures import supports
+from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.measures.information import mutual_information
-from fastpriv.measures.maxima import add_over_rows, maxima_level
-from fastpriv.measures.stacks import Kernel, is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.chain_unmixing import opposite_path
+from fastpriv.measures.inputs import Kernel, as_channel, as_pair, is_stack, measured, stacked
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.exchangeable import LISTED
+from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
 from fastpriv.results import Bracket
 
 __all__ = [
@@ -49,15 +68,20 @@ __all__ = [
 _DECIMALS = 1 << 22
 #: Relative error of an entropy.
 _ENTROPY = 2.0**-46
-
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
+#: Logarithm of how much larger than what underflow took the probability of an output must be.
+_CLEAR = 50.0
 
 
 @overload
 def maximal_leakage(channel: AbstractChannel) -> float: ...
+
+
 @overload
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+
+
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Maximal leakage, ln sum_y max_x p(y|x).
 
@@ -88,8 +112,12 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_capacity(channel: AbstractChannel) -> float: ...
+
+
 @overload
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+
+
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
 
@@ -129,9 +157,9 @@ def extreme_level(channel: AbstractChannel) -> float:
 @extreme_level.register
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
-    size = len(channel.array)
+    size = len(channel.table())
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
-    return matrix_level(channel.array, axes)
+    return matrix_level(channel.table(), axes)
 
 
 @extreme_level.register
@@ -167,9 +195,9 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
         return round_up(channel.epsilon * types.n + float(spread)) + types.error
-    occurs, tilt = channel.tilt()
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
-    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.kernels)
+    occurs, tilt = channel.log_tilt()
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
+    return round_up(float((most - least)[occurs].max())) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -183,7 +211,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
     """The sum over rows, whose factors were rounded."""
-    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.kernels)
+    return extreme_level(channel.as_product) + 4.0 * row_slack(channel.hamming_kernels)
 
 
 @extreme_level.register
@@ -200,8 +228,12 @@ def _columns_extreme_level(channel: ColumnsChannel) -> float:
 
 @overload
 def strong_dp_level(channel: AbstractChannel) -> float: ...
+
+
 @overload
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
+
+
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Strong (local) differential privacy level, over all pairs of databases.
 
@@ -230,10 +262,14 @@ def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
+
+
 @overload
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
+
+
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -270,10 +306,14 @@ def leakage_factor(
 
 @overload
 def worst_leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
+
+
 @overload
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
+
+
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -319,7 +359,7 @@ def worst_leakage_factor(
 def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
     """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
     if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
-        return measured(run, channel.array, prior.probabilities()[None])
+        return measured(run, channel.table(), prior.probabilities()[None])
     return math.nan
 
 
@@ -331,3 +371,329 @@ def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
         upper = min(1.0, high / least * (1.0 + _ENTROPY)) if least > 0 else 1.0
         return Bracket(min(low / most * (1.0 - _ENTROPY), upper) if most > 0 else 0.0, upper)
     return max(min(1.0, part / whole * (1.0 + _ENTROPY)), min(part, LEAST)) if whole > 0 else 0.0
+
+
+# ln sum_y max_x p(y|x), the maximal leakage of every structure: from above and from below.
+
+
+@singledispatch
+def maxima_level(channel: AbstractChannel) -> float:
+    """Return ln of the sum over outputs of the largest p(y|x)."""
+    return log_total(channel.column_maxima())
+
+
+@maxima_level.register
+def _dense_maxima_level(channel: Channel) -> float:
+    """One pass over the matrix."""
+    level = measured(kernels.maxima_levels, channel.table())
+    return log_total(channel.column_maxima()) if math.isnan(level) else level
+
+
+@maxima_level.register
+def _record_maxima_level(channel: RecordChannel) -> float:
+    """The level of the columns."""
+    return maxima_level(channel.columns)
+
+
+@maxima_level.register
+def _product_maxima_level(channel: ProductChannel) -> float:
+    """The sum over rows. Cost O(distinct rows)."""
+    return add_over_rows(channel, [_row_maxima(k) for k in channel.kernels.distinct])
+
+
+@singledispatch
+def _row_maxima(kernel: RowKernel) -> float:
+    """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
+    return log_total(kernel.column_maxima)
+
+
+@_row_maxima.register
+def _symmetric_row_maxima(kernel: Symmetric) -> float:
+    """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
+    if kernel.m == 1:
+        return 0.0
+    top = product_up(kernel.m - 1, -expm1_down(-kernel.epsilon))
+    bottom = sum_down([1.0, product_down(kernel.m - 1, exp_down(-kernel.epsilon))])
+    return log1p_up(quotient_up(top, bottom))
+
+
+@maxima_level.register
+def _type_maxima_level(channel: TypeChannel) -> float:
+    """From the largest entry for each type of output. Cost O(classes)."""
+    tops = np.array([entry.max() for entry in channel.entries])
+    total = math.fsum(tops * np.exp(channel.types.log_sizes))
+    return max(0.0, log_up(total)) + maxima_slack(channel)
+
+
+@maxima_level.register
+def _tilted_maxima_level(channel: TiltedChannel) -> float:
+    """From the column maxima, which carry the rounding of n factors.
+
+    The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
+    """
+    tilt = channel.by_type
+    if tilt is None:
+        return log_total(channel.column_maxima()) + maxima_slack(channel)
+    terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
+    return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + maxima_slack(channel)
+
+
+@maxima_level.register
+def _posterior_chain_maxima_level(channel: PosteriorChain) -> float:
+    """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
+    chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
+    check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
+    mean = log_mean_inverse(chain.initial, chain.transition, n, channel.epsilon)
+    stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
+    return round_up(max(0.0, mean + stay)) + maxima_slack(channel)
+
+
+@maxima_level.register
+def _tilted_product_maxima_level(channel: TiltedProduct) -> float:
+    """The sum over rows, whose factors were rounded."""
+    return maxima_level(channel.as_product) + maxima_slack(channel)
+
+
+@maxima_level.register
+def _support_maxima_level(channel: SupportChannel) -> float:
+    """Reports that support some value reach e^epsilon times their base chance. Closed form."""
+    return supports.maxima(channel)
+
+
+@maxima_level.register
+def _columns_maxima_level(channel: ColumnsChannel) -> float:
+    """The sum over columns."""
+    return sum_up([maxima_level(column) for column in channel.columns])
+
+
+def maxima_floor(channel: AbstractChannel) -> float:
+    """Return ln of the sum over outputs of the largest p(y|x), rounded down.
+
+    The level rounded up is above the truth by at most twice its slack and a few ulp of itself: of
+    an excess and its logarithm for a row, of a product and a sum over rows, and what raised
+    them.
+    """
+    return max(0.0, lowered(maxima_level(channel) - 2.0 * maxima_slack(channel), 64.0))
+
+
+@singledispatch
+def maxima_slack(channel: AbstractChannel) -> float:
+    """Bound the absolute error of ln sum_y max_x p(y|x), besides a few ulp of itself."""
+    return 0.0
+
+
+@maxima_slack.register
+def _product_maxima_slack(channel: ProductChannel) -> float:
+    """What underflow may have cost each row."""
+    return 8.0 * LEAST * channel.space.n
+
+
+@maxima_slack.register
+def _record_maxima_slack(channel: RecordChannel) -> float:
+    return maxima_slack(channel.columns)
+
+
+@maxima_slack.register
+def _type_maxima_slack(channel: TypeChannel) -> float:
+    """Logarithms of class sizes, each a sum over n rows."""
+    return (8 * channel.space.n + 64) * ULP
+
+
+@maxima_slack.register
+def _tilted_maxima_slack(channel: TiltedChannel) -> float:
+    """Probabilities that are products over n rows."""
+    tilt = channel.by_type
+    return 4.0 * row_slack(channel.hamming_kernels) if tilt is None else tilt.error
+
+
+@maxima_slack.register
+def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
+    """The floats of R, of the chain and of epsilon are off by a few ulp for each row."""
+    spread = channel.epsilon + channel.prior.epsilon_x()
+    return 64.0 * channel.space.n * ULP * (1.0 + spread)
+
+
+@maxima_slack.register
+def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
+    """One kernel for each row, made from one of the prior."""
+    return 4.0 * row_slack(channel.hamming_kernels)
+
+
+@maxima_slack.register
+def _columns_maxima_slack(channel: ColumnsChannel) -> float:
+    return sum_up([maxima_slack(column) for column in channel.columns])
+
+
+def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
+    """Add a number over rows, given its value for each distinct kernel to 2 units. Rounded up."""
+    counts = np.bincount(channel.kernels.assignment, minlength=len(per_kernel))
+    return raised(math.fsum(np.multiply(counts, per_kernel)), 6.0)
+
+
+# Largest fall of the database's entropy at one output.
+
+
+@singledispatch
+def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Bracket:
+    """Largest H(X) - H(X | Y = y) over outputs y that occur, rounded up.
+
+    The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
+    and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
+    """
+    gain = matrix_gain(np.array(channel.nearest_matrix()), prior.probabilities())
+    return gain + 4.0 * channel.matrix_error * (1.0 + math.log(channel.space.size))
+
+
+@entropy_gain.register
+def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
+    """Take the matrix as it is stored."""
+    return matrix_gain(channel.table(), prior.probabilities())
+
+
+@entropy_gain.register
+def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bracket:
+    """Under an exchangeable prior, take the classes against an output of each type.
+
+    They are told apart by the output, and their databases are equally likely. Cost O(classes).
+    Otherwise take the matrix, with its rows divided by their sums.
+    """
+    view = prior.by_type()
+    if view is None:
+        return entropy_gain(channel.as_channel(), prior)
+    types, gains = channel.types, [0.0]
+    weights = log_type_weights(types, view)
+    top = int(weights.argmax())
+    others = math.fsum(np.exp(np.delete(weights, top)))
+    if others < 0.5:  # the logarithm of a chance close to one
+        weights[top] = math.log1p(-others)
+    for classes, entry in zip(channel.classes, channel.entries, strict=True):
+        logs = weights[classes.row] - types.log_sizes[classes.row]
+        law = np.exp(logs + classes.log_count)
+        own = np.where(law > 0.0, law * np.where(law > 0.0, logs, 0.0), 0.0)
+        gains.append(matrix_gain(entry[:, None], law, own / law.sum(), type_error(channel.space.n)))
+    return max(gains)
+
+
+@entropy_gain.register
+def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
+    """Take the answers, and the entropy of the database given each. Cost O(answers K).
+
+    To this comes the cost of the law of the answer.
+    """
+    query, laws = channel.query, channel.kernel.matrix
+    return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
+
+
+@entropy_gain.register
+def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float | Bracket:
+    """Row by row, in the structure of the prior."""
+    return rows_gain(prior, channel.kernels)
+
+
+@entropy_gain.register
+def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
+    """Take the prior divided by R q through R. Cost O(N n m), or O(types^2).
+
+    Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
+    """
+    if channel.is_own_prior(prior) and channel.space.size > LISTED:
+        return own_gain(channel)
+    types, same = channel.by_type, prior.by_type()
+    if types is not None and same is not None and types.fits:
+        log_p = types.log_prior(same)
+        weights = log_p - types.log_each
+        gain = type_gain(types.pairs, weights, same.entropy(), types.occurs)
+        return gain + same.log_error + types.error
+    occurs, tilt = channel.log_tilt()
+    weights, logs, _ = tilted(prior.probabilities(), prior.logs_if_rare(), tilt)
+    return vector_gain(prior.probabilities(), weights, channel.hamming_kernels, logs, occurs)
+
+
+def own_gain(channel: TiltedChannel) -> float:
+    """Return H(X) - n H(row) under the channel's own prior, rounded up. Cost of the entropy.
+
+    Clipping q moves a posterior by a factor within e^(2 misfit) of R, and its entropy by at most
+    this factor's excess over 1 times the largest -ln R.
+    """
+    noise, largest = 0.0, 1.0
+    for kernel, rows in channel.hamming_kernels.groups():
+        assert isinstance(kernel, Symmetric)
+        moved = (kernel.m - 1) * kernel.off
+        noise += len(rows) * (channel.epsilon * moved - math.log(kernel.stay))
+        largest += len(rows) * (channel.epsilon - math.log(kernel.stay))
+    whole = float(channel.prior.entropy())
+    error = 2.0**-46 * (whole + noise) + math.expm1(2.0 * channel.misfit) * largest
+    return min(max(0.0, whole - noise) + error, raised(whole, 128.0))
+
+
+@entropy_gain.register
+def _tilted_product_entropy_gain(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
+    """Take the rows."""
+    return entropy_gain(channel.as_product, prior)
+
+
+@singledispatch
+def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
+    """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
+    return vector_gain(
+        prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+    )
+
+
+@rows_gain.register
+def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
+    """Chain: by the vector, or a bracket where it is too long for one."""
+    if is_long(prior):
+        return gain_bounds(prior, kernels)
+    return vector_gain(
+        prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+    )
+
+
+@rows_gain.register
+def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
+    """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
+    pairs = prior.type_pairs(kernels)
+    if pairs is None:
+        return vector_gain(
+            prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
+        )
+    weights = prior.log_weights[tuple(pairs.types[1:])]
+    return type_gain(pairs, weights, prior.entropy()) + prior.log_error
+
+
+def type_gain(
+    pairs: TypePairs, log_weights: Floats, whole: float, occurs: np.ndarray | None = None
+) -> float:
+    """Largest H(X) - H(X | Y = y) where p(x|y) is proportional to w(x) W[x, y]. Rounded up.
+
+    ``log_weights`` are ln of w summed over the databases of each type, ``whole`` is H(X) and
+    ``occurs`` tells which types of outputs do. With M(y) = sum_x w(x) W[x, y],
+    H(X | Y = y) = ln M(y) - E ln w(X) - E ln W[X, y], given Y = y.
+    """
+    seen = log_weights > -math.inf
+    each = np.where(seen, log_weights - pairs.log_sizes, 0.0)
+    joint = pairs.log_joint(log_weights)
+    mass = pairs.log_sum(joint)
+    known = mass > -math.inf if occurs is None else occurs & (mass > -math.inf)
+    # An output that underflow may have changed counts as the most that it could tell.
+    clear = known & (mass > pairs.log_lost(log_weights) + _CLEAR)
+    joint, mass = joint[:, clear], mass[clear]
+    share = np.exp(joint - mass)
+    cost = (share * pairs.mean_cost[:, clear]).sum(axis=0)
+    top = pairs.log_tops[clear]
+    prior = (share * each[:, None]).sum(axis=0)
+    left = np.maximum(mass - pairs.log_output_sizes[clear] - prior - top + cost, 0.0)
+    least = float(left.min(initial=math.inf)) if (known == clear).all() else 0.0
+    size = np.abs(mass) + pairs.log_output_sizes[clear] + np.abs(prior) + np.abs(top) + cost
+    error = (8.0 * pairs.error + 64.0 * ULP) * (1.0 + float(size.max(initial=0.0)) + whole)
+    return min(max(0.0, whole - least), whole) + error
+
+
+@rows_gain.register
+def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
+    """Add up the largest gains of the rows. Cost O(distinct rows)."""
+    laws, which, counts, _ = prior.paired(kernels)
+    pairs = zip(laws, which, strict=True)
+    gains = [matrix_gain(kernels.distinct[j].matrix, prior.distinct[k]) for k, j in pairs]
+    return round_up(math.fsum(np.multiply(counts, gains)))

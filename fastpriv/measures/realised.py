@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.rounding import ULP, ratio_log_up, round_up, sum_up
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
@@ -20,19 +20,20 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level, query_level
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
 
 __all__ = ["realised_level"]
 
 #: Ratios of thresholds that are read as doubles are good to 2^-52.
 _READ = 2.0**-50
+#: Relative error of an information that is computed as a float, far above its few ulp.
+INFORMATION_ERROR = 2.0**-40
 
 
 def realised_level(channel: AbstractChannel | ArrayLike) -> float:
@@ -165,9 +166,9 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     likely without error. The chances of the classes are divided by their sum, which is not
     exactly 1.
     """
-    totals = np.bincount(channel.stack.row, channel.mass)
+    totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())
-    error = (16 * channel.space.n + len(channel.entry) + 512) * ULP
+    error = (16 * channel.space.n + len(channel.all_entries) + 512) * ULP
     return neighbour_level(channel) + spread + 2.0 * error
 
 
@@ -179,7 +180,7 @@ def _tilted_drawn_level(channel: TiltedChannel) -> float:
     is realised to within n times as much. Two of these errors, and twice what clipping changed in
     the law of E_i, are added to the nominal level.
     """
-    if not channel.moves:
+    if not channel.space.has_neighbours:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
     error = ULP * (channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)
@@ -226,3 +227,20 @@ def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
     """What the columns draw, and the sum of their slacks."""
     parts = [realised(column) for column in channel.columns]
     return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])
+
+
+# Levels of what is drawn, from those of the channel that stands for the draws and its slack.
+
+
+def raised(level: float, slack: float) -> float:
+    """Raise a level by what the draws can have on top of it."""
+    return round_up(level + slack) if slack else level
+
+
+def raised_information(value: float, slack: float) -> float:
+    """Raise an information or a capacity by what the draws can have on top of it.
+
+    Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
+    most I + 2/e, q being the law of the output under W.
+    """
+    return raised(value + slack * (1.0 + 2.0 * value), slack)

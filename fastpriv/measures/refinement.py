@@ -13,11 +13,10 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.deficiency import Deficiency, deficiency
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["Refinement", "refines"]
@@ -150,7 +149,7 @@ def refines(
             f"{second.space!r}"
         )
     law = None if prior is None else as_prior(prior, first.space)
-    rows = row_kernels(first), row_kernels(second)
+    rows = first.kernels, second.kernels
     by_rows = first.space.n > 1 and (law is None or isinstance(law, Product))
     if rows[0] is None or rows[1] is None or not by_rows:
         pmf = None if law is None else law.probabilities()

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices import boxes
-from fastpriv._matrices.boxes import Box
+from fastpriv._matrices import samples
+from fastpriv._matrices.samples import Box
 from fastpriv._text.numbers import down, up
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -244,11 +244,11 @@ def _measured(
         raise InvalidInput(f'prior must be a law, "drawn" or None, got {described(prior)}')
     drawn = isinstance(prior, str)
     law = None if prior is None or isinstance(prior, str) else as_prior(prior, space)
-    rows_sides = N * boxes.sides(K)
-    cell_sides = (boxes.sides(N * K) + boxes.sides(N) + boxes.sides(K)) if drawn else 0
+    rows_sides = N * samples.sides(K)
+    cell_sides = (samples.sides(N * K) + samples.sides(N) + samples.sides(K)) if drawn else 0
     each = beta / max(1, rows_sides + cell_sides)
     table, draws = counts.astype(np.float64), counts.sum(axis=1, keepdims=True).astype(np.float64)
-    rows = boxes.clopper_pearson(table, draws, each).tightened()
+    rows = samples.clopper_pearson(table, draws, each).tightened()
     centre = (table + 0.5) / (draws + 0.5 * K)
     own = _Own()
     if law is not None:
@@ -257,7 +257,7 @@ def _measured(
         own = _drawn(table, rows, each)
     return SampledLeakage(
         _dp(rows, space),
-        _logs(*boxes.best_guess(rows, np.ones(N), centre)),
+        _logs(*samples.best_guess(rows, np.ones(N), centre)),
         own.information,
         own.guess,
         own.pml,
@@ -280,12 +280,12 @@ class _Own(NamedTuple):
 
 def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
     """Bound what depends on a known prior."""
-    lower, upper = boxes.information_of_rows(rows, prior, centre)
+    lower, upper = samples.information_of_rows(rows, prior, centre)
     live = prior > 0.0
     entropy = -float((prior[live] * np.log(prior[live])).sum())
     most = min(entropy, math.log(rows.low.shape[1])) + _LOG
     information = Bracket(min(lower, most), min(upper, most))
-    low, high = boxes.best_guess(rows, prior, centre)
+    low, high = samples.best_guess(rows, prior, centre)
     top = float(prior.max())
     guess = _logs(low / top, min(1.0, high) / top)
     # l(X -> y) grows with p(y|x) at its largest and falls with the others.
@@ -304,14 +304,14 @@ def _drawn(table: Floats, rows: Box, each: float) -> _Own:
     shape, whole = table.shape, float(table.sum())
 
     def bounded(counts: Floats) -> Box:
-        return boxes.clopper_pearson(counts.reshape(1, -1), np.array(whole), each).tightened()
+        return samples.clopper_pearson(counts.reshape(1, -1), np.array(whole), each).tightened()
 
     cells, inputs, outputs = (bounded(c) for c in (table, table.sum(axis=1), table.sum(axis=0)))
     centre = (table + 0.5) / (whole + 0.5 * table.size)
-    lower, upper = boxes.information_of_cells(cells, inputs, centre.reshape(1, -1), shape)
+    lower, upper = samples.information_of_cells(cells, inputs, centre.reshape(1, -1), shape)
     most = math.log(min(shape)) + _LOG
     information = Bracket(min(lower, most), min(upper, most))
-    low, high = boxes.best_cells(cells, centre, shape)
+    low, high = samples.best_cells(cells, centre, shape)
     with np.errstate(divide="ignore"):
         before = float(inputs.low.max()), float(inputs.high.max())
         guess = _logs(low / before[1], float(np.divide(min(1.0, high), before[0])))

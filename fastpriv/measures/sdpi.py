@@ -24,11 +24,10 @@ from fastpriv.channels import (
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
+from fastpriv.measures.inputs import as_mechanism, as_pair
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
 

@@ -14,10 +14,10 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.individual.search import as_query
+from fastpriv.measures.individual.adversary import as_query
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
@@ -185,7 +185,7 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 @law_factors.register
 def _query_law_factors(channel: QueryChannel) -> list[tuple[Floats, int]]:
     """Return the laws of the answers that occur."""
-    return [(channel.occurring_answers(), 1)]
+    return [(channel.occurring_rows(), 1)]
 
 
 @law_factors.register

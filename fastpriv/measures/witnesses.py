@@ -15,9 +15,9 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import matrix_level
-from fastpriv._structure.leakage import tropical
-from fastpriv._structure.rows import RowKernels
+from fastpriv._matrices.ratios import matrix_level
+from fastpriv._structure.leakage import tropical, vector_leakages
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
     HammingChannel,
@@ -28,13 +28,17 @@ from fastpriv.channels import (
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.causes import leading, steepest
-from fastpriv.measures.identifiability import likeliest_step
-from fastpriv.measures.moves import likeliest_move, type_odds
-from fastpriv.measures.pointwise.database import leakages, possible_types, type_leakages
-from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.measures.identifiability import likeliest_move, likeliest_step, type_odds
+from fastpriv.measures.pointwise.database import (
+    count_leakages,
+    leakages,
+    possible_types,
+    rows_leakages,
+    type_leakages,
+)
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.results import Witness
+from fastpriv.spaces import Space
 
 #: Most outputs that are listed, and most entries that are searched.
 FEW, _SCANNED = 5, 1 << 25
@@ -179,7 +183,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     """Return the worst row with its two values and output; other outputs are the likeliest."""
     best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
     for kernel, rows in kernels.groups():
-        level, s, t = kernel.worst()
+        level, s, t = kernel.largest_ratio()
         if prior is not None:
             check.fits(kernel.shape[0] ** 2, "the pairs of a row's values", "ask for levels only")
             ratios = prior.log_ratios(rows)
@@ -199,7 +203,7 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     y = np.empty_like(x)
     for other, users in kernels.groups():
         y[users] = other.likeliest(x[users])
-    y[i] = kernel.telling(s, t)
+    y[i] = kernel.revealing_output(s, t)
     moved = x.copy()
     moved[i] = t
     return Witness(y, x, moved)
@@ -227,8 +231,8 @@ def _product_extreme_witness(channel: ProductChannel) -> Witness:
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
-        _, s, t = kernel.worst()
-        x[rows], other[rows], y[rows] = s, t, kernel.telling(s, t)
+        _, s, t = kernel.largest_ratio()
+        x[rows], other[rows], y[rows] = s, t, kernel.revealing_output(s, t)
     return Witness(y, x, other)
 
 
@@ -251,14 +255,14 @@ def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None
     else:
         v, w = _widest(channel.kernel.matrix, query.neighbours())
         first, second = query.step(v, w)
-    return Witness(np.array([channel.kernel.telling(v, w)]), first, second)
+    return Witness(np.array([channel.kernel.revealing_output(v, w)]), first, second)
 
 
 @extreme_witness.register
 def _query_extreme_witness(channel: QueryChannel) -> Witness:
     """Among the answers that occur."""
     seen = channel.query.seen()
-    v, w, y = _furthest(channel.occurring_answers())
+    v, w, y = _furthest(channel.occurring_rows())
     first, second = (channel.query.database((), (), int(seen[a])) for a in (v, w))
     return Witness(np.array([y]), first, second)
 
@@ -279,11 +283,11 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
     """Over moves of one row from class to class. Cost O(classes)."""
-    source, target = channel.stack.source, channel.stack.target
+    source, target = channel.all_classes.source, channel.all_classes.target
     if prior is None:
-        at = largest_ratio(channel.entry[source], channel.entry[target])
+        at = largest_ratio(channel.all_entries[source], channel.all_entries[target])
     else:
-        odds = type_odds(channel, prior) if as_exchangeable(prior) is not None else None
+        odds = type_odds(channel, prior) if prior.by_type() is not None else None
         if odds is None:
             return _matrix_step(channel, prior.probabilities())
         at = likeliest_move(channel, odds)[1]
@@ -301,7 +305,7 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
     """Over the classes against each type of output. Cost O(classes)."""
     most, least = (np.array([f(e) for e in channel.entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
-    first, entry = int(channel.stack.starts[j]), channel.entries[j]
+    first, entry = int(channel.all_classes.starts[j]), channel.entries[j]
     x, y = _laid_out(channel.pair_counts(first + int(entry.argmax())))
     other, _ = _laid_out(channel.pair_counts(first + int(entry.argmin())))
     return Witness(y, x, other)
@@ -310,13 +314,13 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
 @leakage_witness.register
 def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
         return leakage_witness.dispatch(AbstractChannel)(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
     alive = possible_types(channel, types)[channel.classes[j].row]
     entry = np.where(alive, channel.entries[j], -1.0)
-    x, y = _laid_out(channel.pair_counts(int(channel.stack.starts[j]) + int(entry.argmax())))
+    x, y = _laid_out(channel.pair_counts(int(channel.all_classes.starts[j]) + int(entry.argmax())))
     return Witness(y, x)
 
 
@@ -335,11 +339,11 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     """
     if prior is None:
         witness = _home_step(channel.prior, channel.alike_groups)
-    elif channel.owns(prior):
-        witness = _rows_step(channel.kernels, None)
+    elif channel.is_own_prior(prior):
+        witness = _rows_step(channel.hamming_kernels, None)
     else:
-        tilted = Dense.of(prior.probabilities() / channel.vectors()[1], channel.space)
-        witness = _rows_step(channel.kernels, tilted)
+        tilted = Dense.of(prior.probabilities() / channel.base_and_mixture()[1], channel.space)
+        witness = _rows_step(channel.hamming_kernels, tilted)
     occurs = channel.base.log_prob(witness.output) > -math.inf
     if occurs and channel.all_values_occur:
         return witness
@@ -349,9 +353,9 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
     """From the largest and least tilt behind every output. Cost O(N n m)."""
-    law, home = channel.vectors()
+    law, home = channel.base_and_mixture()
     tilt = -np.log(home)
-    most, least = (tropical(tilt, channel.kernels, j) for j in (np.maximum, np.minimum))
+    most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
     y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
     column = _log_column(channel, y)
     return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
@@ -370,7 +374,7 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     logs = np.zeros(1)
     for value, m in zip(y.tolist(), channel.space.sizes, strict=True):
         logs = np.add.outer(logs, -channel.epsilon * (np.arange(m) != value)).reshape(-1)
-    return np.asarray(logs - np.log(channel.vectors()[1]))
+    return np.asarray(logs - np.log(channel.base_and_mixture()[1]))
 
 
 @step_witness.register
@@ -388,3 +392,125 @@ def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
 @leakage_witness.register
 def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
     return leakage_witness(channel.as_product, prior)
+
+
+# Databases and outputs that stand out under a prior, for witnesses of row-by-row channels.
+
+
+@singledispatch
+def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Return the output of a row-by-row channel that leaks most, and its likeliest cause."""
+    y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
+    return y, _cause(prior, kernels, y)
+
+
+@leading.register
+def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Independent rows: those of every row by itself."""
+    laws, which, _, place = prior.paired(kernels)
+    pairs = zip(laws, which, strict=True)
+    ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
+    y, x = ends[place].T
+    return y.copy(), x.copy()
+
+
+@leading.register
+def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Exchangeable bits with one kernel: over types of outputs."""
+    by_type = count_leakages(prior, kernels)
+    if by_type is None:
+        return leading.dispatch(Distribution)(prior, kernels)
+    ones = max(by_type, key=lambda leak: leak[1])[0]
+    y = np.repeat([0, 1], [prior.space.n - ones, ones])
+    return y, _cause(prior, kernels, y)
+
+
+@singledispatch
+def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
+    """Return the output of one row that leaks most, and the likeliest value behind it."""
+    y = int(vector_leakages(law, [kernel]).above.argmax())
+    return y, int(np.where(law > 0, kernel.matrix[:, y], -1.0).argmax())
+
+
+@_row_leading.register
+def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
+    """R_epsilon: the rarest value that occurs, twice."""
+    y = int(np.where(law > 0, law, math.inf).argmin())
+    return y, y
+
+
+def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
+    """Return the database with the largest chance of y, of those that can occur."""
+    x = np.empty_like(y)
+    for kernel, rows in kernels.groups():
+        x[rows] = kernel.causes(y[rows])
+    if prior.log_prob(x) > -math.inf:
+        return x
+    possible, logs = prior.probabilities() > 0, np.zeros(1)
+    for kernel, value in zip(kernels, y.tolist(), strict=True):
+        logs = np.add.outer(logs, kernel.log_relative[:, value]).reshape(-1)
+    return prior.space.rows(int(np.where(possible, logs, -math.inf).argmax()))
+
+
+@singledispatch
+def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Return a database and one of ``rows``, where p falls most as its value s becomes t.
+
+    The rows have the same size. Through the vector.
+    """
+    p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
+    for i in rows.tolist():
+        m, inner = space.sizes[i], int(space.strides[i])
+        lanes = p.reshape(-1, m, inner)
+        top, seen = lanes[:, s], lanes[:, s] > 0
+        logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, lanes[:, t], 1.0))
+        place = int(np.where(seen, logs, -math.inf).argmax())
+        if logs.flat[place] > best[0] and seen.flat[place]:
+            index = (place // inner * m + s) * inner + place % inner
+            best = float(logs.flat[place]), i, index
+    return space.rows(best[2]), best[1]
+
+
+@steepest.register
+def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Independent rows: the steepest law; the other rows hold their likeliest values."""
+    used, first = np.unique(prior.assignment[rows], return_index=True)
+    tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
+    seen = tops > 0
+    logs = log_ratio(np.where(seen, tops, 1.0), np.where(seen, bottoms, 1.0))
+    i = int(rows[first[np.where(seen, logs, -math.inf).argmax()]])
+    x = np.array([int(law.argmax()) for law in prior.distinct])[prior.assignment]
+    x[i] = s
+    return x, i
+
+
+@steepest.register
+def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
+    lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
+    seen = lines[:, s] > 0
+    top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
+    best = int(np.where(seen, log_ratio(top, bottom), -math.inf).argmax())
+    counts = np.indices((n,) * axes)
+    others = counts[:, counts.sum(axis=0) < n][:, best]
+    x = np.repeat(np.arange(axes + 1), [n - 1 - others.sum(), *others])
+    i = int(rows[0])
+    return np.insert(x, i, s), i
+
+
+@steepest.register
+def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Chain: by the values on both sides of a row that make it steepest."""
+    first, T, n = prior.initial, prior.transition, prior.space.n
+    if n == 1 or first.min() == 0 or T.min() == 0:
+        return steepest.dispatch(Distribution)(prior, rows, s, t)
+    # What a row's value gains from being first, from the row before it and from the next one.
+    start = log_ratio(first[s : s + 1], first[t : t + 1])
+    before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])
+    gains = np.full(len(rows), before.max() + after.max())
+    gains[rows == 0] = start + after.max()
+    gains[rows == n - 1] = before.max()
+    i = int(rows[gains.argmax()])
+    x = np.full(n, int(before.argmax()))
+    x[i], x[i + 1 :] = s, int(after.argmax())
+    return x, i

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import product_up
-from fastpriv._matrices.pairs import joint_laws
+from fastpriv._matrices.ratios import joint_laws
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.dp import neighbour_level

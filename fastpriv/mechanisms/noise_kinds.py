@@ -11,7 +11,7 @@ import numpy as np
 from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.cliques import mean_questions
+from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv.mechanisms import noise_tables
 from fastpriv.mechanisms.amplitude import amplitude_capacity
 from fastpriv.mechanisms.noise_tables import Table

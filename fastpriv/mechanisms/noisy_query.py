@@ -12,10 +12,10 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.mechanisms import noise_tables
 from fastpriv.mechanisms.answers import BLUR, Query, as_doubles, furthest_pair, told_apart
 from fastpriv.mechanisms.noise_kinds import (

@@ -20,9 +20,9 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.rounding import LEAST, ULP, lowered
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.selection import best_selection
+from fastpriv._matrices.searches.selection import best_selection
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.mechanisms.answers import BLUR, FLAT, FURTHEST
 from fastpriv.mechanisms.noise_kinds import (
     Noise,

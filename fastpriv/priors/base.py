@@ -1,36 +1,46 @@
-"""What every prior answers, and the parts of the answer that do not depend on its structure."""
+"""The protocol of priors, and ``Dense``, the vector behind every default."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import Defined
-from fastpriv._core.rounding import lowered, round_up
+from fastpriv._core.infinities import numbers
+from fastpriv._core.logs import log_ratio, log_spread
+from fastpriv._core.rounding import log1p_up, log_down, lowered, raised, round_up
+from fastpriv._core.threads import split
+from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide, wide_from_logs
 from fastpriv._matrices.leakage import (
     TINY,
+    log_error,
 )
-from fastpriv._structure.rows import RowKernels
+from fastpriv._structure.leakage import Column, vector_column
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct_sizes
 from fastpriv.errors import InvalidInput, short
+from fastpriv.priors.unmixing import clipped, log_misfit, surely_positive, vector_threshold
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 if TYPE_CHECKING:
-    from fastpriv.priors.dense import Dense
+    from fastpriv.priors.exchangeable import Exchangeable
 
+__all__ = ["Dense", "Distribution", "as_prior"]
 
 #: Largest pmf that a structured prior keeps once it was asked for.
 _KEEP = 1 << 12
 #: Databases whose log-probabilities are asked for in one go.
 _CHUNK = 1 << 16
+_GRAIN = 1 << 15
 
 
 class Distribution(Defined, ABC, family="prior"):
@@ -192,6 +202,62 @@ class Distribution(Defined, ABC, family="prior"):
     def through(self, kernels: RowKernels) -> Distribution:
         """Law of the output of a row-by-row channel."""
 
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Return one output of a channel that acts record by record, without its matrix.
+
+        Every record's kernel is divided by its largest entry p(y_i | .). The logs of the largest
+        and of the mean product of these entries, over the databases that can occur, differ by the
+        pointwise maximal leakage of y. Default: through the vector, O(N).
+        """
+        return vector_column(self.probabilities(), kernels, y, self.logs_if_rare())
+
+    def log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Return the log of the distribution of record i, -inf only for impossible values.
+
+        The second number bounds the error of the logs of values whose probability underflows.
+        """
+        marginal = self.marginal_sum(np.array([i]))
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal)
+        rare, error = np.flatnonzero(marginal < TINY), 0.0
+        if len(rare):
+            sizes, assignment = distinct_sizes(self.space.sizes)
+            kernels = RowKernels([RowKernel(np.ones((m, 1))) for m in sizes], assignment)
+            shown = kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+            y = np.zeros(self.space.n, dtype=np.int64)
+            for value in rare.tolist():
+                y[i] = value
+                one = self.column(shown, y)
+                if one.mass > -math.inf:
+                    error = max(error, one.error)
+                logs[value] = one.mass
+        return np.asarray(logs), error
+
+    def by_type(self) -> Exchangeable | None:
+        """Return the same distribution by counts of values; None where it has no such form."""
+        return None
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return q with R_epsilon q = p, clipped at zero: the output distribution of E_i.
+
+        Default: through the vector, O(N n).
+        """
+        law = self.as_dense("the output law of E_i")
+        kernels = RowKernels.symmetric(law.space.sizes, epsilon)
+        down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
+        inverse = mix(law.probabilities().copy(), law.space.sizes, down)
+        mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law.probabilities(), epsilon)
+        return Dense.of(mixed, law.space)
+
+    def surely_unmixed(self, epsilon: float) -> bool:
+        """Whether q > 0 for this very prior, not only for one some units in the last place away."""
+        law = self.as_dense("the output law of E_i")
+        return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)| to a prior q of the same structure."""
+        return log_misfit(self.probabilities(), other.probabilities())
+
     @abstractmethod
     def given(self, values: Mapping[int, int]) -> Distribution:
         """Return the law of the databases given the values of some rows, or say it has none."""
@@ -218,3 +284,383 @@ class Distribution(Defined, ABC, family="prior"):
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
         return f"{type(self).__name__}(n={n}, {f'm={m}' if m else 'mixed m'})"
+
+
+class Dense(Distribution):
+    """Any law, as a vector over all databases in C order.
+
+    Parameters
+    ----------
+    pmf : 1-D array
+        Probability of every database.
+    sizes : Space or sequence of int, optional
+        The space, or the number of values of each row; by default one row with ``len(pmf)``
+        values.
+
+    Notes
+    -----
+    Levels and output laws cost O(N n) and one or two further vectors; nothing here is N x N.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Dense([0.4, 0.1, 0.2, 0.3], [2, 2])
+    >>> round(prior.epsilon_x(), 6)  # ln(0.4 / 0.1)
+    1.386294
+    """
+
+    def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
+        self._pmf, self._rare = check.law(pmf, "pmf"), None
+        if sizes is None:
+            sizes = Space.of((len(self._pmf),))
+        self.space = sizes if isinstance(sizes, Space) else Space(sizes)
+        if self.space.size != len(self._pmf):
+            raise InvalidInput(
+                f"sizes make {short(self.space.size)} databases, but pmf has "
+                f"{len(self._pmf)} entries"
+            )
+
+    #: Logarithms of the law, where it was made from one that underflows.
+    _rare: Floats | None
+
+    @classmethod
+    def of(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
+        self = cls.__new__(cls)
+        self._pmf, self.space, self._rare = pmf, space, logs
+        return self
+
+    def definition(self) -> dict[str, Any]:
+        rare = {} if self._rare is None else {"logs": self._rare}
+        return {"sizes": list(self.space.sizes), "pmf": self._pmf, **rare}
+
+    @classmethod
+    def from_definition(cls, given: Mapping[str, Any]) -> Dense:
+        made = cls(given["pmf"], given["sizes"])
+        if "logs" in given:
+            logs = np.array(numbers(given["logs"]), dtype=np.float64)
+            if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
+                raise InvalidInput("logs must be the logarithm of every probability")
+            made._rare = logs
+        return made
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers, read-only)."""
+        return check.shown(self._pmf)
+
+    def probabilities(self) -> Floats:
+        return self._pmf
+
+    def logs_if_rare(self) -> Floats | None:
+        return self._rare
+
+    def log_probabilities(self, rows: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._pmf[self.space.index(rows)]))
+
+    def entropy(self) -> float:
+        """Return H(X) in nats. Cost O(N)."""
+        from fastpriv.kernels import entropy, entropy_range
+
+        if self._pmf.max() > 0.5:
+            return entropy(self._pmf)
+        return math.fsum(split(partial(entropy_range, self._pmf), len(self._pmf), _GRAIN))
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x). Cost O(N)."""
+        return -math.log(self._pmf.max())
+
+    def restricted(self, event: np.ndarray) -> Dense:
+        """Return the law given an event, True for every database in it."""
+        logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
+        if logs is not None and logs.max() > -math.inf:
+            logs -= np.logaddexp.reduce(logs)
+            return Dense.of(np.exp(logs), self.space, logs)
+        kept = np.where(event, self._pmf, 0.0)
+        total = float(kept.sum())
+        if total <= 0.0:
+            raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
+        return Dense.of(kept / total, self.space)
+
+    def axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
+        """Stride, size and number of lines of the given axes that have two or more values."""
+        sizes, strides = self.space.sizes, self.space.strides
+        chosen = range(self.space.n) if rows is None else rows
+        return [
+            (int(strides[i]), sizes[i], len(self._pmf) // sizes[i]) for i in chosen if sizes[i] > 1
+        ]
+
+    def _spreads(self, which: int) -> float:
+        """ln(1 + s), s the largest max/min - 1 (which = 0) or sum/min - m (1) over all lines."""
+        from fastpriv.kernels import axis_spreads
+
+        def worst(scale: float) -> float:
+            spreads = [0.0]
+            for inner, m, lines in self.axes():
+                task = partial(axis_spreads, self._pmf, scale, inner, m)
+                spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
+            return max(spreads)
+
+        return log_spread(worst, 2 if which == 0 else max(self.space.sizes) + 1)
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
+        return self._spreads(0) if self._rare is None else super().epsilon_x()
+
+    @property
+    def epsilon_x_error(self) -> float:
+        return 0.0 if self._rare is None else log_error(self._rare, 0.0)
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
+        if self._rare is None:
+            return self._spreads(1)
+        return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
+
+    def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
+        """Return the logarithms with one line per setting of the other rows."""
+        assert self._rare is not None
+        inner, m, _ = axis
+        return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
+
+    def log_ratios(self, rows: Ints) -> Floats:
+        from fastpriv.kernels import axis_log_ratios
+
+        m = self.space.sizes[rows[0]]
+        worst = np.full((m, m), -math.inf)
+        for inner, _, lines in self.axes(rows):
+            if self._rare is None:
+                axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
+                continue
+            worst = np.maximum(worst, rare_ratios(self._log_lines((inner, m, lines))))
+        return worst
+
+    def marginal_sum(self, rows: Ints) -> Floats:
+        total = np.zeros(self.space.sizes[rows[0]])
+        for i in rows:
+            m, inner = self.space.sizes[i], int(self.space.strides[i])
+            total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
+        return total
+
+    def through(self, kernels: RowKernels) -> Dense:
+        """Law of the output of a row-by-row channel. Cost O(N n)."""
+        return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
+
+    def epsilon_tilde(self) -> float:
+        """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        return vector_threshold(self, self.probabilities)
+
+    def given(self, values: Mapping[int, int]) -> Dense:
+        """Return the law given the values of some rows: other databases get probability zero."""
+        kept = np.ones(self.space.size, dtype=bool)
+        for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
+            lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
+            lanes[:, :value] = False
+            lanes[:, value + 1 :] = False
+        return self.restricted(kept)
+
+    def log_smallest(self) -> float:
+        """Log of the least positive probability of a database. Rounded down."""
+        if self._rare is not None:
+            return lowered(float(self._rare[self._rare > -math.inf].min()), 64.0)
+        return log_down(float(self._pmf[self._pmf > 0].min()))
+
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)
+        return self
+
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        edges = np.cumsum(self._pmf)
+        return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
+
+
+def _symmetric(kernels: RowKernels) -> list[Symmetric]:
+    return [kernel for kernel in kernels if isinstance(kernel, Symmetric)]
+
+
+def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) -> Floats:
+    """Push a vector over databases through one kernel per leading axis; a new vector.
+
+    ``trailing`` entries per setting of those axes are carried along untouched. Symmetric kernels
+    go through the fast in-place transform, others one axis at a time through a matrix product.
+    """
+    sizes = [kernel.shape[0] for kernel in kernels]
+    steps = [kernel.mixing if isinstance(kernel, Symmetric) else 0.0 for kernel in kernels]
+    result = vector.copy()
+    if any(steps):
+        mix(result, (*sizes, trailing), (*steps, 0.0))
+    inner = trailing
+    for kernel in reversed(kernels):
+        m, k = kernel.shape
+        if not isinstance(kernel, Symmetric):
+            result = np.matmul(kernel.matrix.T, result.reshape(-1, m, inner)).reshape(-1)
+        inner *= k
+    return np.ascontiguousarray(result)
+
+
+class StructuredDistribution(Distribution):
+    """A prior with a structure. Questions without an answer in it go through the full vector."""
+
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        """Expand into a full vector, or say why ``what`` cannot be had that way."""
+        check.fits(
+            self.space.size,
+            f"{what} of {self!r} needs the dense form, which",
+            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            limit,
+        )
+        return Dense.of(self.pmf(), self.space, self.logs_if_rare())
+
+    def epsilon_tilde(self) -> float | Bracket:
+        """Return the least epsilon for which E_i exists, through the vector of the law."""
+        return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
+
+    def given(self, values: Mapping[int, int]) -> Distribution:
+        """Return the law given the values of some rows, through the vector."""
+        return self.as_dense("the law given some rows").given(values)
+
+    def log_smallest(self) -> float:
+        """Log of the least positive probability, through the vector. Rounded down."""
+        return self.as_dense("the least probability").log_smallest()
+
+
+class LineDistribution(StructuredDistribution):
+    """A prior that can list how a row is distributed given all others."""
+
+    @abstractmethod
+    def conditional_lines(self, rows: Ints) -> Floats:
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
+
+        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
+        other rows; together they cover all ratios that occur.
+        """
+
+    @property
+    def rounding_error(self) -> float:
+        """What the rounding of lines may take from the log of a ratio of their weights."""
+        return 0.0
+
+    def _log_lines(self, rows: Ints) -> Floats | None:
+        """Logarithms of the same where doubles do not hold the ratios, else None."""
+        return None
+
+    def log_ratios(self, rows: Ints) -> Floats:
+        logs = self._log_lines(rows)
+        if logs is not None:
+            return rare_ratios(logs)
+        ratios = line_log_ratios(self.conditional_lines(rows))
+        return np.asarray(ratios + self.rounding_error * (1.0 - np.eye(len(ratios))))
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
+        worst = 0.0
+        for rows in self.equal_sized_records():
+            if (logs := self._log_lines(rows)) is not None:
+                worst = max(worst, float(rare_ratios(logs).max()))
+                continue
+            lines = self.conditional_lines(rows)
+            most, least = lines.max(axis=1), lines.min(axis=1)
+            seen = most > 0
+            worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
+        return round_up(worst + self.rounding_error)
+
+    @property
+    def epsilon_x_error(self) -> float:
+        logs = (self._log_lines(rows) for rows in self.equal_sized_records())
+        return max([self.rounding_error, *(log_error(log, 0.0) for log in logs if log is not None)])
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
+        """
+        worst = 0.0
+        for rows in self.equal_sized_records():
+            logs = self._log_lines(rows)
+            hat = _line_hat(self.conditional_lines(rows)) if logs is None else rare_hat(logs)
+            worst = max(worst, hat)
+        # A relative error of every weight of a line counts at most m times.
+        slack = max(self.space.sizes) * self.rounding_error
+        return max(self.epsilon_x(), round_up(worst + slack))
+
+
+def line_log_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > 0]
+        if len(seen):
+            worst[s] = log_ratio(seen[:, s : s + 1], seen).max(axis=0)
+    return worst
+
+
+def _line_hat(lines: Floats) -> float:
+    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
+    least = lines.min(axis=1)
+    spread = (lines - least[:, None]).sum(axis=1)
+    if np.any(spread[least == 0] > 0):
+        return math.inf
+    live = spread > 0
+    if not live.any():
+        return 0.0
+    spread, least = spread[live], least[live]
+    with np.errstate(over="ignore"):
+        worst = float((spread / least).max())
+    if worst == math.inf:
+        return float(raised(log_ratio(spread, least).max(), lines.shape[1] + 4.0))
+    return log1p_up(raised(worst, lines.shape[1] + 3.0))
+
+
+def rare_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines (k, m) given by logs, for every (s, t). Rounded up."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > -math.inf]
+        worst[s] = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
+        worst[s] += log_error(lines, 0.0) * (np.arange(m) != s)
+    return worst
+
+
+def rare_hat(lines: Floats) -> float:
+    """Largest ln(sum L/min L - m + 1) over lines (k, m) given by logs. Rounded up.
+
+    With w = ln(sum L/min L) it is w + ln(1 - (m-1) e^-w).
+    """
+    m = lines.shape[1]
+    seen = lines[lines.max(axis=1) > -math.inf]
+    if m == 1 or not len(seen):
+        return 0.0
+    whole = np.logaddexp.reduce(seen, axis=1) - seen.min(axis=1)
+    rest = np.log1p(-(m - 1.0) * np.exp(-np.maximum(whole, math.log(m))))
+    # An error of w counts up to m times.
+    return max(0.0, float((whole + rest).max())) + float(m * log_error(lines, 0.0))
+
+
+def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Distribution:
+    """Return a prior: the given one, or a vector as a law over the databases of ``space``.
+
+    Without a space a vector is the law of a single row. With one, the prior must be on it.
+    """
+    if isinstance(prior, Distribution):
+        if space is not None and prior.space is not space and prior.space != space:
+            raise InvalidInput(
+                f"the prior is on {prior.space!r} but the channel on {space!r}; make both on the "
+                "same space (for a matrix: Channel(matrix, space=prior.space))"
+            )
+        return prior
+    if space is None:
+        try:
+            pmf = check.law(prior, "prior")
+        except InvalidInput as problem:
+            raise InvalidInput(
+                "prior must be a Distribution, or a vector with the probability of each value of "
+                f"a single row: {problem}"
+            ) from None
+        return Dense.of(pmf, Space.of((len(pmf),)))
+    pmf = check.law(prior, "prior")
+    if len(pmf) != space.size:
+        raise InvalidInput(
+            f"prior has {len(pmf)} entries, but the channel has {short(space.size)} databases"
+        )
+    return Dense.of(pmf, space)

@@ -16,13 +16,12 @@ from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
+from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge, described
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.chain_unmixing import chain_bound
-from fastpriv.priors.structured import LineDistribution, StructuredDistribution
-from fastpriv.priors.type_weights import inverse_matrix
-from fastpriv.priors.unmixing import tilde_bound
+from fastpriv.priors.base import Distribution, LineDistribution, StructuredDistribution
+from fastpriv.priors.exchangeable import inverse_matrix
+from fastpriv.priors.unmixing import chain_bound, tilde_bound
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
@@ -34,6 +33,11 @@ _MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
 _RARE = 1e-220
 #: Largest joint law of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
+
+
+#: Probabilities with a smaller logarithm are added up as logarithms: three such factors and
+#: their sum stay in the range of doubles.
+_LOG_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):
@@ -222,11 +226,48 @@ class Markov(LineDistribution):
         high = tilde_bound(self.space.sizes, spread)
         return Bracket(lower, chain_bound(self.initial, self.transition, lower, high))
 
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """The mean by the forward recursion, the largest by Viterbi. Cost O(n m^2)."""
+        tables = [[k.relative, k.loss, k.log_relative, k.log_relative] for k in kernels.distinct]
+        return _along(self, tables, kernels.assignment, y)
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return the output distribution of E_i, as a chain where it is too long to list."""
+        return UnmixedMarkov(self, epsilon) if self.is_long else super().unmixed(epsilon)
+
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
 
         edges = np.cumsum(self.initial), np.cumsum(self.transition, axis=1)
         return markov_paths(*edges, rng.random((k, self.space.n)))
+
+
+def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
+    """Run both recursions along a chain.
+
+    For each kind of row there are four tables [state, y]: means of near and of loss, the log of
+    the mean, and the largest log.
+    """
+    from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
+
+    initial, transition = chain.initial, chain.transition
+    widest = max(table[0].shape[1] for table in tables)
+    near, loss, logs, tops = np.zeros((4, len(tables), widest, len(initial)))
+    for kind, parts in enumerate(tables):
+        for out, part in zip((near, loss, logs, tops), parts, strict=True):
+            out[kind, : part.shape[1]] = part.T
+    best = chain_log_best(initial, transition, tops, assignment, y)
+    # Every row multiplies the forward weights by a few positive numbers.
+    slack = len(y) * (4 * len(initial) + 16) * ULP
+    start, steps = chain.log_chain
+    rare = any(np.any((part > -math.inf) & (part < _LOG_SMALL)) for part in (steps, logs))
+    mass = math.nan if rare else chain_log_mass(initial, transition, near, loss, assignment, y)
+    if math.isnan(mass):  # terms may be lost to underflow
+        mass, size = chain_log_sum(start, steps, logs, assignment, y)
+        slack += 8.0 * len(y) * ULP * size  # a few additions of logarithms for every row
+    else:
+        slack *= min(1.0, -4.0 * mass)
+    return Column(best, mass, slack - 16.0 * ULP * (best + mass))
 
 
 def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
@@ -368,13 +409,30 @@ class HiddenMarkov(StructuredDistribution):
                 total += self.chain.marginal_sum(shared) @ kernel.matrix
         return total
 
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """The kernels of the chain and of the channel are joined. Cost O(n m^2)."""
+        width = len(kernels.distinct)
+        pairs, assignment = np.unique(
+            self.kernels.assignment * width + kernels.assignment, return_inverse=True
+        )
+        tables = []
+        for hidden, kernel in (
+            (self.kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
+        ):
+            seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_relative, -math.inf)
+            means = [hidden.matrix @ kernel.relative, hidden.matrix @ kernel.loss]
+            with np.errstate(divide="ignore"):
+                terms = np.log(hidden.matrix)[:, :, None] + kernel.log_relative
+            tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
+        return _along(self.chain, tables, assignment.reshape(-1), y)
+
     def through(self, kernels: RowKernels) -> Distribution:
         """Law after a further row-by-row channel, through the dense form."""
         return self.as_dense("the output law").through(kernels)
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
-        from fastpriv._structure.drawing import draw_rows
+        from fastpriv._structure.rows import draw_rows
 
         return draw_rows(self.kernels, self.chain.draw(k, rng), source(rng))
 

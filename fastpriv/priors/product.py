@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import log_down, round_up
+from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.structured import LineDistribution
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.unmixing import log_misfit
 from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.priors.exchangeable import Exchangeable
 
 __all__ = ["Product", "Uniform"]
 
@@ -75,12 +81,15 @@ class Product(LineDistribution):
         shown = [check.shown(law) for law in self.distinct]
         return [shown[k] for k in self.assignment]
 
-    def counts(self) -> Ints:
+    def multiplicities(self) -> Ints:
+        """Return how many records have each distinct distribution."""
         return np.bincount(self.assignment, minlength=len(self.distinct))
 
     def total(self, per_law: Sequence[float]) -> float:
         """Add a quantity over rows, given its value for each distinct law."""
-        return math.fsum(c * v for c, v in zip(self.counts().tolist(), per_law, strict=True))
+        return math.fsum(
+            c * v for c, v in zip(self.multiplicities().tolist(), per_law, strict=True)
+        )
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
@@ -156,6 +165,58 @@ class Product(LineDistribution):
             else:
                 pushed.append(law @ kernel.matrix)
         return Product.of(pushed, assignment)
+
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Both logs are sums over records. Cost O(n)."""
+        laws, which, _, place = self.paired(kernels)
+        best, mass = [0.0], [0.0]
+        for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
+            law, kernel = self.distinct[k], kernels.distinct[j]
+            counts = np.bincount(y[place == pair], minlength=kernel.shape[1])
+            used = counts > 0
+            allowed = np.where(law > 0, 0.0, -math.inf)
+            best += (counts[used] * tropical(allowed, [kernel], np.maximum)[used]).tolist()
+            mass += (counts[used] * log_masses(law, [kernel])[used]).tolist()
+        total = math.fsum(best), math.fsum(mass)
+        slack = max(row_slack([kernel]) for kernel in kernels.distinct)
+        error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
+        return Column(*total, error)
+
+    def by_type(self) -> Exchangeable | None:
+        """Return equal records by counts, with multinomial weights, kept. Cost O(types m)."""
+        return self._by_type
+
+    @cached_property
+    def _by_type(self) -> Exchangeable | None:
+        from fastpriv.priors.exchangeable import multinomial  # which knows Product
+
+        used = np.unique(self.assignment)
+        return multinomial(self.distinct[used[0]], self.space.n) if len(used) == 1 else None
+
+    def unmixed(self, epsilon: float) -> Product:
+        """Return the output distribution of E_i: R^-1 acts on every record by itself."""
+        laws = []
+        for law in self.distinct:
+            inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
+            laws.append(np.maximum(inverse, 0.0))
+        return Product.of(laws, self.assignment)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)|, the sum over records."""
+        parts, counts = self._record_misfits(other)
+        return math.fsum(counts * parts)
+
+    def record_misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p_i(s)/q_i(s)| of any record."""
+        return float(self._record_misfits(other)[0].max())
+
+    def _record_misfits(self, other: Distribution) -> tuple[Floats, Ints]:
+        """Return the misfits of the distinct records, and how many records have each."""
+        assert isinstance(other, Product)
+        pairs = np.stack([self.assignment, other.assignment])
+        kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+        parts = [log_misfit(self.distinct[k], other.distinct[j]) for k, j in kinds.T]
+        return np.array(parts), counts
 
     def given(self, values: Mapping[int, int]) -> Product:
         """Law given the values of some rows: they become constants, the others stay."""

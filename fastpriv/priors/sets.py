@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.least_mean import Least, box_least, divergence_least, variation_least
+from fastpriv._matrices.convex_sets import Least, box_least, divergence_least, variation_least
 from fastpriv.errors import Infeasible, InvalidInput, described, short
 from fastpriv.spaces import Space
 
@@ -289,7 +289,7 @@ class PolytopePriors(ConvexPriors):
     def __init__(self, A: Floats, b: Floats) -> None:
         if len(A) != len(b):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
-        from fastpriv._matrices.polytope import Polytope
+        from fastpriv._matrices.convex_sets import Polytope
 
         self.inequalities, self.size = Polytope(A, b), A.shape[1]
         if self.inequalities.empty:

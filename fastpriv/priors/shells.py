@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.dense import Dense
+from fastpriv.priors.base import Dense, Distribution, as_prior
 from fastpriv.priors.exchangeable import Exchangeable
 from fastpriv.priors.product import Product
 

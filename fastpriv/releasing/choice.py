@@ -13,10 +13,9 @@ from fastpriv.accounting.ledger.amounts import ZERO, down, plus
 from fastpriv.channels import HammingChannel
 from fastpriv.design.closed_forms import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.draws import raised
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import leakage_capacity
-from fastpriv.measures.realised import realised
+from fastpriv.measures.realised import raised, realised
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import Domain
 from fastpriv.releasing.estimator import expected_errors

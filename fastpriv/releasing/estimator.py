@@ -11,7 +11,6 @@ import numpy as np
 
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.releasing.digest import Digest
 from fastpriv.releasing.domain import Digits, Domain
@@ -78,7 +77,7 @@ class Estimator:
 
     def __init__(self, plan: Plan) -> None:
         self._domain = plan.domain
-        rows = row_kernels(plan.channel)
+        rows = plan.channel.kernels
         if plan.unit == TABLE and (rows is None or len(rows.distinct) > 1):
             raise InvalidInput(
                 "frequencies can be estimated only where all records were randomised alike, each "

@@ -17,7 +17,7 @@ from fastpriv._core.validation import Floats
 from fastpriv._text.tabular import Tabular
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.errors import EstimateWarning, InvalidInput, TooLarge, described, did_you_mean, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing import plan as plans
 from fastpriv.releasing.digest import Digest

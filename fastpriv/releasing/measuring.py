@@ -11,18 +11,15 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, ColumnsChannel, HammingChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import TooLarge
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
 from fastpriv.measures.identifiability import posterior_level
 from fastpriv.measures.information import information
-from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.maxima import maxima_level
+from fastpriv.measures.leakage import extreme_level, maxima_level
 from fastpriv.measures.pointwise.database import leakage_levels
-from fastpriv.measures.realised import realised
+from fastpriv.measures.realised import INFORMATION_ERROR, raised, raised_information, realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing.domain import named
@@ -108,7 +105,7 @@ def useless_columns(plan: Plan, rows: Callable[[], int]) -> dict[object, float]:
 def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> list[str]:
     """What a data owner would rather know before than after publishing."""
     notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
-    estimable = plan.unit != TABLE and row_kernels(plan.channel) is not None
+    estimable = plan.unit != TABLE and plan.channel.kernels is not None
     useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
     if useless:
         notes.append(

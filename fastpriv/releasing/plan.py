@@ -14,7 +14,7 @@ from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, R
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.errors import InvalidInput, TooLarge, described, short
 from fastpriv.priors import Dense, Distribution, Uniform
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.releasing.domain import Digits, Domain
 
 RECORD, COLUMNS, TABLE = "record", "columns", "table"

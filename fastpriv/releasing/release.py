@@ -18,8 +18,8 @@ from fastpriv._core.files import appearing, check_apart, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv.accounting.ledger.ledger import Ledger
 from fastpriv.errors import Infeasible, InvalidInput, described
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import dp_level
+from fastpriv.measures.inputs import as_channel
 from fastpriv.releasing import choice, measuring
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.digest import Digest

@@ -22,8 +22,8 @@ from fastpriv.accounting.ledger.receipt import Receipt
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described
+from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import realised
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.releasing import domain as domains
@@ -206,7 +206,7 @@ class ReleaseReport:
         if isinstance(channel, ColumnsChannel | SupportChannel):
             columns = channel.columns if isinstance(channel, ColumnsChannel) else (channel,)
             return {"mechanisms": [column.to_dict() for column in columns]}
-        rows = row_kernels(channel)
+        rows = channel.kernels
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
@@ -312,11 +312,11 @@ def spending(path: str) -> dict[str, float]:
 
 def _costs(levels: Mapping[str, float]) -> dict[str, float]:
     """Return the level of every notion that a ledger adds up and that some level measures."""
-    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    measured = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
     return {
-        slug: measured[notion.measure]
+        slug: measured[LEVELS[slug]]
         for slug, notion in NOTIONS.items()
-        if notion.law is not None and notion.measure is not None and notion.measure in measured
+        if notion.law is not None and slug in LEVELS and LEVELS[slug] in measured
     }
 
 

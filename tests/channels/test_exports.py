@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv._matrices.levels import inwards, matrix_level
+from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv.accounting import PrivacyProfile
 
 LEVELS = [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 1.0, 5.0, 50.0, 700.0]
@@ -132,3 +132,13 @@ def test_a_rare_output_of_a_tilted_law_is_not_raised_beyond_rounding():
     matrix, nearest = channel.matrix(), channel.nearest_matrix()
     assert fp.dp_level(fp.Channel(matrix, channel.space)) <= fp.dp_level(channel)
     assert np.allclose(matrix, nearest, rtol=1e-11, atol=1e-320)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_largest_levels_keep_their_matrix(n):
+    matrix = fp.HammingChannel(n, 2, 1e308).matrix()
+    np.testing.assert_array_equal(matrix.argmax(axis=1), np.arange(2**n))
+    assert np.diag(matrix).min() == 1.0
+    assert fp.dp_level(fp.Channel(matrix, fp.Space.hamming(n, 2))) <= 1e308
+    joint = fp.compose(fp.HammingChannel(n, 2, 1e308), fp.HammingChannel(n, 2, 1e308))
+    assert joint.matrix().max() == 1.0

@@ -8,7 +8,6 @@ import pytest
 
 import cases
 import fastpriv as fp
-from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.measures.witnesses import (
@@ -74,7 +73,7 @@ OF_CHANNEL = {
     "columns": lambda c: (c.column_maxima(), c.column_minima()),
     "draws": lambda c: c.sample([[0, 1, 1], [1, 0, 1]] * 50, rng=5),
     "profile": lambda c: fp.accounting.PrivacyProfile.of(c).delta(0.5),
-    "kinds": row_kinds,
+    "kinds": lambda c: c.record_kinds,
 }
 UNDER_PRIOR = {
     "identifiability": fp.identifiability_level,
@@ -170,8 +169,8 @@ def test_independent_rows_make_a_row_by_row_channel(kind):
     law = fp.Product([[0.6, 0.4], [0.3, 0.7]])
     rows, vectors = kind(law, 1.5), kind(fp.Dense(law.pmf(), [2, 2]), 1.5)
     assert isinstance(rows, kind)
-    assert row_kernels(rows) is not None
-    assert row_kernels(vectors) is None
+    assert rows.kernels is not None
+    assert vectors.kernels is None
     assert np.allclose(rows.matrix(), vectors.matrix(), rtol=1e-12)
     for channel in (rows, vectors):
         for copied in (copy.copy(channel), pickle.loads(pickle.dumps(channel))):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import cases
 import fastpriv as fp
-from fastpriv.measures.correlation import correlation, vector_correlation
-from fastpriv.measures.type_correlation import type_correlation
+from fastpriv.measures.correlation import correlation, type_correlation, vector_correlation
 from oracles import correlation as oc
 
 

@@ -14,7 +14,7 @@ import fastpriv as fp
 from fastpriv._sampling import source as _random
 from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
 from fastpriv._sampling.thresholds import LawThresholds, SymmetricThresholds
-from fastpriv.channels.tilted_draws import tilted_draws
+from fastpriv.channels.tilted import tilted_draws
 from fastpriv.kernels.sampling import _coin
 from oracles import log_ratio, neighbour_pairs
 from oracles import sampling as o
@@ -130,7 +130,7 @@ def test_sixteen_bits_and_then_the_rest_realise_the_integers(m, epsilon):
     # All cells: settled ones by their step, the others left to further bits.
     for cell in range(1 << 16):
         low = cell << 48
-        step = int(table.neighbour_pairs[cell])
+        step = int(table._steps[cell])
         if cell in inside or low >= final:
             assert step == 65535
         else:

@@ -16,13 +16,19 @@ from fastpriv.accounting.ledger.parts import written
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.draws import INFORMATION_ERROR, raised, raised_information
-from fastpriv.measures.realised import drawn_level, realised
+from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.levels import LEVELS
+from fastpriv.measures.realised import (
+    INFORMATION_ERROR,
+    drawn_level,
+    raised,
+    raised_information,
+    realised,
+)
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, top
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ class _Draws:
 
     def level(self, notion: Notion, prior: Distribution | None) -> float:
         """Return a level of what is drawn, rounded up."""
-        if notion.measure == "dp_level":  # draws have a level of their own, without slack
+        if LEVELS[notion.slug] is LEVELS["dp"]:  # draws have a level of their own, without slack
             return drawn_level(self.channel)
         if notion.slug == "leakage-factor":
             assert prior is not None
@@ -66,7 +72,7 @@ def _share(told: float, prior: Distribution) -> float:
 def _measurable(notions: Collection[str], scope: str) -> list[Notion]:
     """Return those of some notions that have a function and this scope."""
     chosen = (NOTIONS[slug] for slug in notions)
-    return [notion for notion in chosen if notion.scope == scope and notion.measure is not None]
+    return [notion for notion in chosen if notion.scope == scope and notion.slug in LEVELS]
 
 
 @dataclass

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastpriv._core.rounding import LEAST, ULP, directed, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import Pairs
+from fastpriv._matrices.ratios import Pairs
 from fastpriv.accounting.profile.measures import SAME, Measure, merged, on_lattice
 from fastpriv.channels import AbstractChannel
 from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response

@@ -16,13 +16,12 @@ import numpy as np
 
 from fastpriv._core.rounding import NORMAL, ULP
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import Pairs, all_pairs, apart_by
+from fastpriv._matrices.ratios import Pairs, all_pairs, apart_by
 from fastpriv._structure.rows import RowKernels
 from fastpriv.accounting.profile.atoms import CHUNK, Atom, Source
 from fastpriv.accounting.profile.bounds import TINY
 from fastpriv.accounting.profile.measures import FINE, Measure, Releases, merged_below
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response
 from fastpriv.spaces import Space
 
@@ -168,7 +167,7 @@ def _sites(sources: Sequence[Source]) -> Iterator[tuple[list[Pairs], list[Error]
         error = laws_apart(channels[0]) + slacks[0], laws_lost(channels[0])
         return (([group], [error]) for group in neighbour_laws(channels[0]))
     space = channels[0].space
-    rows = [kernels for channel in channels if (kernels := row_kernels(channel)) is not None]
+    rows = [kernels for channel in channels if (kernels := channel.kernels) is not None]
     if len(rows) == len(channels) and max(k.shape[0] for r in rows for k in r.distinct) <= _VALUES:
         errors = [_error(*each, 1) for each in zip(channels, slacks, strict=True)]
         return ((groups, errors) for groups in _by_rows(rows))
@@ -184,7 +183,7 @@ def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
     if not given:
         computed = max(apart_by(channel.output_count, n), laws_apart(channel))
         return computed + slack, 2.0 * NORMAL
-    rows = row_kernels(channel) if n > 1 else None
+    rows = channel.kernels if n > 1 else None
     lost = rows is not None and math.prod(_least(k.matrix) for k in rows) < NORMAL
     return 2.0 * ULP * (n - 1) + slack, 2.0 * NORMAL if lost else 0.0
 

@@ -31,9 +31,8 @@ from fastpriv.accounting.profile.relations import (
 )
 from fastpriv.accounting.profile.sampled import Sampled
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described, unread
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 
@@ -151,7 +150,7 @@ class PrivacyProfile(Sampled, Questions):
         """
         given = as_channel(channel)
         drawn, slack = realised(given)
-        atom, rows = Atom.of(drawn, slack), row_kernels(given)
+        atom, rows = Atom.of(drawn, slack), given.kernels
         if atom.is_response and rows is not None:
             m = atom.key[1]  # of the rows that are the worst
             levels = [kernel.thresholds.level() for kernel in rows.distinct if kernel.shape[0] == m]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards
+from fastpriv._matrices.ratios import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.rows import inner_level
@@ -151,7 +151,7 @@ class SupportChannel(AbstractChannel):
         """Largest chance under b that a report supports one of two values and not the other."""
         return self.inclusion - min(self.joint)
 
-    def worst_pair(self) -> Floats:
+    def most_different_rows(self) -> Floats:
         """Laws of the reports of the two values that are told apart best, merged by likelihood."""
         with localcontext(EXACT):
             own = _decimal(self.separation) / self.total_weight()

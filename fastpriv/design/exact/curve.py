@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
-from fastpriv._drawing.exact import pieces as draw_pieces
+from fastpriv._drawing.results import pieces as draw_pieces
 from fastpriv.design.exact.arithmetic import exp_bounds, level_bounds, ratio_below, simplest
 from fastpriv.design.exact.pieces import Basis, End, Root, evaluate, polynomial, reach, step_over
 from fastpriv.design.exact.point import least_ratio, vertex_at
@@ -22,7 +22,7 @@ from fastpriv.design.exact.simplex import Ray, Simplex, hamming_rays
 from fastpriv.errors import InvalidInput, SolverFailure, TooLarge, described
 from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
     """Add up the curves of the programs, on the common refinement of their pieces."""
-    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
     near = tracks[0][0].low.bounds

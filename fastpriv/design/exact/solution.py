@@ -165,7 +165,7 @@ def _power(quotient: Fraction, ratio: Fraction) -> int:
 
 def total_value(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
     """Return the value of a solution: the sum over the rows of a product."""
-    counts = prior.counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
 
 

@@ -13,28 +13,43 @@ from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import SolverFailure
-from fastpriv.measures.individual.inputs import most_information, some_laws
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import IndividualCapacity
 
-#: Most entries of a matrix that is searched, and most pairs of a value and an output.
-_ENTRIES, _PAIRS = 1 << 20, 1 << 10
-#: Seconds for one linear program, and rounds of them for one bound.
-_SECONDS, _ROUNDS = 60.0, 12
-#: Units of work of the programs for two parts, and of a search without a time limit.
-_HALVING, _WORK = 1 << 24, 4e9
-#: Share of what is open that further laws may take off.
+#: Most entries of a matrix that is searched.
+_ENTRIES = 1 << 20
+#: Most pairs of a value and an output.
+_PAIRS = 1 << 10
+#: Seconds for one linear program.
+_SECONDS = 60.0
+#: Rounds of linear programs for one bound.
+_ROUNDS = 12
+#: Units of work of the programs for two parts.
+_HALVING = 1 << 24
+#: Units of work of a search without a time limit, some seconds.
+_WORK = 4e9
+#: Share of what is open that further distributions must take off to be worth a round.
 _OPEN = 0.2
-#: Most tangents of a concave function, and most laws that programs choose from.
-_TANGENTS, _LAWS = 8, 128
-#: Ascents, their steps, and the shares of the way to a corner that are tried.
-_STARTS, _STEPS, _SHARES = 8, 60, (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: Least probability in a logarithm, and the price of a joint law outside the simplices.
-_LEAST, _PRICE = 1e-300, 100.0
+#: Most tangents of a concave function.
+_TANGENTS = 8
+#: Most distributions that programs choose from.
+_LAWS = 128
+#: Ascents.
+_STARTS = 8
+#: Steps of an ascent.
+_STEPS = 60
+#: Shares of the way to a corner that a step tries.
+_SHARES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: Smallest probability in a logarithm.
+_LEAST = 1e-300
+#: Price of a joint distribution outside the simplices.
+_PRICE = 100.0
+#: Rounds of :func:`most_information`.
+_INPUT_ROUNDS = 80
 
 
 def convex_leak(
@@ -60,7 +75,7 @@ def convex_leak(
     matrix = np.array(channel.nearest_matrix())
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
     if priors.symmetric():  # rows of one role are alike for the set, too
-        rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
+        rows = [i for i in np.unique(channel.record_kinds, return_index=True)[1] if i in rows]
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
     most = min(most, most_information(matrix, priors, gap, clock)[1])
@@ -276,3 +291,44 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
         part[y, lost] = cut
         parts.append(part)
     return parts
+
+
+# The largest information over a convex set of input laws, as a bracket.
+
+
+def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
+    """Return laws of a set in several directions."""
+    rng = np.random.default_rng(0)  # where searches start; what they reach is computed
+    return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
+
+
+def most_information(
+    W: Floats, priors: ConvexPriors, gap: float, clock: Clock
+) -> tuple[float, float]:
+    """Return the largest I(X; Y) over a convex set of input laws, as a bracket.
+
+    I(p) is at most <p, D(W || q)> for every output law q, and equal for its own. The law with the
+    largest mean of such a bound joins the laws seen so far, and q comes from the best mixture of
+    these: for shares s of laws with outputs V, it has I(s, V) plus the mean information of a law.
+    """
+    seen = np.ascontiguousarray(W[:, W.any(axis=0)])
+    laws = np.array(some_laws(priors, _STARTS))
+    lower, upper = 0.0, math.inf
+    for _ in range(_INPUT_ROUNDS):
+        rewards = np.array([law @ _divergences(seen, law) for law in laws])
+        p = rewarded_law(laws @ seen, rewards, 0.02 * gap) @ laws
+        told = _divergences(seen, p)
+        slack = (8.0 * seen.size + 64.0) * ULP * (1.0 + float(np.abs(told).max()))
+        lower = max(lower, float(p @ told) - slack)
+        least, law = priors.smallest_sum(-told)
+        upper = min(upper, slack - least)
+        if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
+            break
+        laws = np.vstack([laws, law])
+    return max(0.0, lower), max(upper, lower)
+
+
+def _divergences(W: Floats, p: Floats) -> Floats:
+    """Return D(W_x || q) for the output law q of p."""
+    q = np.maximum(p @ W, _LEAST)
+    return np.asarray((W * np.log(np.maximum(W, _LEAST) / q)).sum(axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
@@ -10,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.leakage import Column
+from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.errors import InvalidInput, short
-from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
-from fastpriv.measures.pointwise.chains import leakage_given
+from fastpriv.measures.inputs import as_channel, as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import ChannelLike, PriorLike, leakage_at, leakages
-from fastpriv.measures.pointwise.set_outputs import set_conditional_leakages
+from fastpriv.measures.pointwise.prior_sets import set_conditional_leakages
 from fastpriv.priors import Distribution, Markov
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.priors.sets import PriorSet
@@ -141,3 +144,35 @@ def _product_known_leakage_at(
     if isinstance(prior, Markov | HiddenMarkov):
         return leakage_given(prior, channel.kernels, values, y)
     return leakage_at(channel, prior.given(values), y)
+
+
+def leakage_given(
+    prior: Distribution, kernels: RowKernels, values: dict[int, int], y: Ints
+) -> float:
+    """Return the leakage of one output to somebody who knows some rows. Rounded up.
+
+    Known rows tell nothing more. The chance of the other outputs together with the known values,
+    and that of the known values, come from one pass along the rows each.
+    """
+    sizes, plain = distinct_sizes(prior.space.sizes)
+    shown = [RowKernel(np.eye(m)) for m in sizes]
+    silent = RowKernels([*(RowKernel(np.ones((m, 1))) for m in sizes), *shown], plain.copy())
+    mixed = RowKernels([*kernels.distinct, *shown], kernels.assignment.copy())
+    nothing, where = np.zeros_like(y), y.copy()
+    possible = True
+    for i, value in values.items():
+        possible = possible and bool(kernels[i].matrix[value, y[i]] > 0.0)
+        silent.assignment[i] = len(sizes) + plain[i]
+        mixed.assignment[i] = len(kernels.distinct) + plain[i]
+        nothing[i] = where[i] = value
+    known = prior.column(silent, nothing)
+    if known.mass == -math.inf:
+        raise InvalidInput(
+            "the given values of rows have probability zero together; nothing can be conditioned "
+            "on that"
+        )
+    both = prior.column(mixed, where)
+    if not possible or both.mass == -math.inf:
+        return 0.0
+    error = both.error + known.error + 4.0 * ULP * abs(both.mass)
+    return Column(both.best, both.mass - known.mass, error).leakage()

@@ -13,7 +13,7 @@ import oracles as o
 from cases import kernel, law
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._matrices.capacity import capacities
-from fastpriv._matrices.selection_search import Node, Search
+from fastpriv._matrices.searches.selection import Node, Search
 from individual_cases import channel, holds, reached
 from oracles import individual as brute
 
