@@ -49,9 +49,6 @@ from .errors import (
     TooLarge,
     UnknownName,
 )
-from .examples.correlated import correlated_example
-from .examples.parallel import ParallelExample, parallel_example
-from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.collusion import Collusion, collusion
@@ -124,6 +121,7 @@ from .measures.vulnerability import (
     posterior_vulnerability,
     vulnerability,
 )
+from .mechanisms.counting import threshold_query_bound, threshold_query_leakage
 from .notions.implications import Implications, implications
 from .priors import (
     Dense,
@@ -138,7 +136,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, preview_release, release
+from .releasing.release import Release, ReleaseFile, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import (
     Adversary,
@@ -191,7 +189,6 @@ __all__ = [
     "Level",
     "Markov",
     "Optimum",
-    "ParallelExample",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -202,6 +199,7 @@ __all__ = [
     "RateDistortion",
     "Refinement",
     "Release",
+    "ReleaseFile",
     "ReleaseReport",
     "SampledLeakage",
     "SdpiConstant",
@@ -234,7 +232,6 @@ __all__ = [
     "constrained_capacity",
     "constrained_composition_bound",
     "contraction_coefficient",
-    "correlated_example",
     "cross_capacity",
     "data_independent_bound",
     "design_mapping",
@@ -279,7 +276,6 @@ __all__ = [
     "maximal_leakage",
     "mutual_information",
     "pair_datasets",
-    "parallel_example",
     "perfect_privacy",
     "pml",
     "pml_level",

@@ -59,7 +59,7 @@ class Space:
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of records."""
         return len(self.sizes)
 
     @cached_property
@@ -69,7 +69,7 @@ class Space:
 
     @cached_property
     def m(self) -> int | None:
-        """The common number of values per row, or None where rows differ."""
+        """The common number of values per record, or None where rows differ."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else None
 
     @cached_property

@@ -46,6 +46,9 @@ class Defined:
     Two objects of one class are equal where their definitions are, float for float, and hash
     alike. JSON holds the definition, ``{"fastpriv": "prior", "version": 1, "kind": "Dense", ...}``,
     with arrays as nested lists, so that floats come back as they were.
+
+    Many classes have a class method ``of(*parts)``, which makes an object without checks. The parts
+    are checked, owned by the new object and never written to again.
     """
 
     #: What the family of classes is called in JSON.

@@ -150,3 +150,45 @@ class BestFirst(Generic[P]):
     def _add(self, parts: Iterable[P]) -> None:
         for part in parts:
             heapq.heappush(self._open, (-part.bound, next(self._order), part))
+
+
+def crossing(
+    holds: Callable[[float], bool], start: float, top: float, step: float
+) -> tuple[float, float]:
+    """Return nearly neighbouring numbers of [0, top] between which a property is lost.
+
+    It is sought outwards from ``start`` in growing steps, for predicates that cost least there or
+    are decided there only. It is taken to be lost at ``top``; (0, 0) where it does not hold at 0.
+    An infinite ``top`` is returned where it still holds at 1e300.
+    """
+    low, high, at = -1.0, top, start
+    while 0.0 < at < top and (low < 0.0 or high == top):
+        held = holds(at)
+        low, high = (at, high) if held else (low, at)
+        at, step = at + step if held else max(at - step, 0.0), 16.0 * step
+        if at > 1e300:
+            return low, math.inf
+    if low < 0.0:
+        if not holds(0.0):
+            return 0.0, 0.0
+        low = 0.0
+    return bisect(holds, low, high, relative=2.0**-51)
+
+
+def lost_near_zero(
+    holds: Callable[[float], bool], top: float, relative: float
+) -> tuple[float, float]:
+    """Return relatively close numbers of [0, top] between which a property is lost.
+
+    It is sought upwards from near 0. (0, 0) where it does not hold at 0.
+    """
+    if not holds(0.0):
+        return 0.0, 0.0
+    low, high = 0.0, 1e-6 * top
+    while high < top and holds(high):
+        low, high = high, 4.0 * high
+    high = min(high, top)
+    while low == 0.0 and high > 1e-300:
+        at = 0.125 * high
+        low, high = (at, high) if holds(at) else (low, at)
+    return bisect(holds, low, high, relative=relative) if low > 0.0 else (low, high)

@@ -48,14 +48,33 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _NATS = "smallest mutual information (nats)"
 #: Levels that are convex in the distortion: a mixture of mechanisms leaks no more than the mean.
 _CONVEX = (_INFORMATION, "individual-capacity")
-#: Relative difference of distortions that count as one, and rounding of a closed form.
-_ROUNDED, _WIDEN = 1e-9, 1e-13
+#: Relative difference up to which distortions count as one.
+_ROUNDED = 1e-9
+#: Relative rounding of a closed form, with much to spare.
+_WIDEN = 1e-13
 #: Points of the closed form.
 _FINE = 200
 
 #: Level at each of some distortions.
 Plain = Callable[["Floats"], "Floats"]
 _STAR: dict[str, Any] = {"markersize": 12, "markerfacecolor": "white", "zorder": 3.0}
+
+#: Fewest points on each piece.
+_FEWEST = 40
+#: Points on all pieces together, if there are few.
+_POINTS = 400
+
+# Sizes in inches.
+#: Width of the picture.
+_WIDTH = 7.0
+#: Height of a line.
+_LINE = 0.44
+#: Indentation of a step.
+_INDENT = 0.3
+#: Width of a letter, on average.
+_LETTER = 0.066
+#: Significant digits of a level.
+_DIGITS = 4
 
 
 def tradeoff(
@@ -172,12 +191,6 @@ def _keys(ax: Axes, curve: TradeoffCurve) -> None:
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
 
 
-#: Fewest points on each piece.
-_FEWEST = 40
-#: Points on all pieces together, if there are few.
-_POINTS = 400
-
-
 def pieces(
     given: tuple[ExactPiece, ...], title: str, colour: int, ax: Axes | None, legend: bool | str
 ) -> Axes:
@@ -206,19 +219,6 @@ def _points(piece: ExactPiece, count: int) -> tuple[Floats, Floats]:
     levels = np.linspace(piece.low, piece.high, count)
     values = [float(piece.at(Fraction(exp_down(e)))) for e in levels.tolist()]
     return levels, np.nextafter(values, np.inf)
-
-
-# Sizes in inches.
-#: Width of the picture.
-_WIDTH = 7.0
-#: Height of a line.
-_LINE = 0.44
-#: Indentation of a step.
-_INDENT = 0.3
-#: Width of a letter, on average.
-_LETTER = 0.066
-#: Significant digits of a level.
-_DIGITS = 4
 
 
 def outline(

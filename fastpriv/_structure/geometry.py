@@ -135,7 +135,7 @@ class Geometry:
 
 
 def least_dimension(q: int, size: int) -> int:
-    """Return the least t with q^t >= size."""
+    """Return the smallest t with q^t >= size."""
     t, reach = 1, q
     while reach < size:
         t, reach = t + 1, reach * q
@@ -148,7 +148,7 @@ def is_prime(number: int) -> bool:
 
 
 def next_prime(number: int) -> int:
-    """Return the least prime that is at least ``number``."""
+    """Return the smallest prime that is at least ``number``."""
     number = max(2, number)
     while not is_prime(number):
         number += 1
@@ -158,8 +158,8 @@ def next_prime(number: int) -> int:
 def primes_near(target: float, size: int, most: int) -> list[int]:
     """Return primes about a target among which a field for ``size`` values is chosen.
 
-    Fields beyond ``size`` bring nothing. The least fields with q^t >= size are in the list, which
-    waste the fewest vectors, and the largest with q^t <= most.
+    Fields beyond ``size`` bring nothing. The smallest fields with q^t >= size are in the list,
+    which waste the fewest vectors, and the largest with q^t <= most.
     """
     top = next_prime(size)
     guesses = [target * 2.0 ** (j / 8.0) for j in range(-8, 9)]

@@ -33,6 +33,7 @@ from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv._matrices.correlation import norm_bounds
+from fastpriv._structure.counts import log_binomial_table
 from fastpriv.results import Bracket
 
 
@@ -51,7 +52,7 @@ def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
     Cost O(n^4) for the entries, n/2 matrices of order up to n to bound.
     """
     n = len(log_p) - 1
-    binomials = log_binomial_table(n)
+    binomials = log_binomial_table(n + 1)
     with np.errstate(invalid="ignore"):
         scale = 0.5 * (log_p[:, None] - log_q)
     scale[~np.isfinite(log_p)] = -math.inf
@@ -89,26 +90,18 @@ def _block(differences: Floats, binomials: Floats, scale: Floats, n: int, k: int
     return np.asarray((np.exp(logs) * part).sum(axis=2))
 
 
-def log_binomial_table(n: int) -> Floats:
-    """Return ln C(a, b) for a, b = 0 .. n + 1, -inf where b > a."""
-    table = np.full((n + 2, n + 2), -math.inf)
-    for a in range(n + 2):
-        table[a, : a + 1] = [math.log(math.comb(a, b)) for b in range(a + 1)]
-    return table
-
-
 def listed_outputs(n: int) -> int:
     """Return how many kinds of outputs all kinds of pairs have."""
     return math.comb(n + 7, 7)
 
 
 def pair_laws(entries: Floats) -> Iterator[Floats]:
-    """Yield the laws of x and x' over kinds of outputs, (2, K), for every kind of pair.
+    """Yield the distributions of x and x' over kinds of outputs, (2, K), for every kind of pair.
 
     ``entries[i, j, t]`` is p(y|x) for i ones in x, j in y and t in both. A pair comes in one order.
     """
     n = len(entries) - 1
-    binomials = log_binomial_table(n)
+    binomials = log_binomial_table(n + 1)
     for a in range(n + 1):
         for b in range(n - a + 1):
             for c in range(min(b, n - a - b) + 1):
@@ -128,7 +121,7 @@ def pair_contraction(entries: Floats) -> Bracket:
     low = high = 0.0
     for laws in pair_laws(entries):
         laws = np.ascontiguousarray(laws[:, laws.any(axis=0)])
-        # H = |sqrt P - sqrt Q|^2 / 2 bounds the contraction by 2 H, whatever the laws sum to.
+        # H = |sqrt P - sqrt Q|^2 / 2 bounds the contraction by 2 H for vectors of any sum.
         roots = np.sqrt(laws)
         bound = float(((roots[0] - roots[1]) ** 2).sum()) * (1.0 + 2.0**-40)
         if bound > low:

@@ -1,4 +1,4 @@
-"""Leakage of channels that act row by row, from the kernels of the rows.
+"""Leakage of channels that act record by record, from the kernels of the rows.
 
 Under any prior, given as a vector over databases, one pass along the rows answers for all outputs
 at once: O(N n m), never an N x N matrix. Every kernel is divided by the largest entry of each
@@ -102,7 +102,7 @@ def vector_leakages(
     logs: Floats | None = None,
     tilt: Floats | None = None,
 ) -> Leakages:
-    """Return both leakages of every output of a row-by-row channel. Cost O(N n m).
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m).
 
     ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
     W[x, y] e^tilt[x], up to a factor for every y.
@@ -130,7 +130,7 @@ def vector_leakages(
 
 
 class Column(NamedTuple):
-    """One output y of a row-by-row channel, every row's kernel divided by its largest p(y_i|.).
+    """One output y, every record's kernel divided by its largest p(y_i|.).
 
     Over the databases that can occur: the log of the largest product of the rows' entries, the
     log of their mean, and a bound on the rounding error of the difference.
@@ -150,7 +150,7 @@ class Column(NamedTuple):
 def vector_column(
     weights: Floats, kernels: Sequence[RowKernel], y: Ints, logs: Floats | None = None
 ) -> Column:
-    """Return the column of one output under any law of databases. Cost O(N)."""
+    """Return the column of one output under any distribution of databases. Cost O(N)."""
     columns = [kernel.column(value) for kernel, value in zip(kernels, y.tolist(), strict=True)]
     occurs = weights > 0 if logs is None else logs > -math.inf
     best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])

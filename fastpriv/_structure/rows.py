@@ -36,7 +36,7 @@ from fastpriv.results import Bracket
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
 
-#: Most lines of a joint law whose information is computed one by one.
+#: Most lines of a joint distribution whose information is computed one by one.
 _LINES = 64
 #: How many values are sorted by the kernels of their rows at a time.
 _BLOCK = 1 << 22
@@ -122,7 +122,7 @@ class RowKernel:
 
         given = np.ascontiguousarray(joint)
         value = in_range(lambda scale: factor_information(given, scale * self.matrix))
-        if value == 0.0:  # or less than the least double
+        if value == 0.0:  # or less than the smallest double
             kinds = np.unique(self.matrix, axis=0, return_inverse=True)[1].reshape(-1)
             told = (given > 0.0) @ np.eye(kinds.max() + 1, dtype=np.int64)[kinds]
             return LEAST if ((told > 0).sum(axis=1) > 1).any() else 0.0
@@ -164,7 +164,7 @@ class Symmetric(RowKernel):
         r = math.exp(-epsilon)
         total = 1.0 + (m - 1) * r
         self.stay, self.off = 1.0 / total, r / total
-        # Less than the least double is not nothing.
+        # Less than the smallest double is not nothing.
         self.gap = max(-math.expm1(-epsilon) / total, min(epsilon, LEAST))
 
     @property
@@ -214,7 +214,7 @@ class Symmetric(RowKernel):
 
         given = np.ascontiguousarray(joint)
         value = in_range(lambda c: symmetric_information(given, c * self.off, c * self.gap))
-        if value == 0.0 and self.gap > 0.0:  # or less than the least double
+        if value == 0.0 and self.gap > 0.0:  # or less than the smallest double
             return LEAST if ((given > 0.0).sum(axis=1) > 1).any() else 0.0
         return value
 
@@ -247,7 +247,8 @@ class Symmetric(RowKernel):
     def unmixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies the inverse of R.
 
-        Near epsilon 0, R keeps only the sum. Then only a uniform law has an inverse, for any c.
+        Near epsilon 0, R keeps only the sum. Then only a uniform distribution has an inverse, for
+        any c.
         """
         if self.epsilon < 1e-300:
             return 0.0
@@ -345,7 +346,7 @@ def distinct(
 
 
 class TiltedRow(RowKernel):
-    """One row of a tilted product law, W[s, y] = q(y) R[s, y] / (R q)(s).
+    """One row of a tilted product distribution, W[s, y] = q(y) R[s, y] / (R q)(s).
 
     Its logarithms are computed from epsilon and from differences of q. Those of the rounded matrix
     would lose most digits at small epsilon.

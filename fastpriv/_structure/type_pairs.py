@@ -14,20 +14,21 @@ import numpy as np
 
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.rows import RowKernel, Symmetric
 
 #: Most numbers in a table over pairs of types.
 _TABLE = 1 << 22
-#: Laws below it may have lost digits to underflow.
+#: Distributions below it may have lost digits to underflow.
 _SMALL = 1e-300
 
 
 def type_laws(n: int, matrix: Floats) -> Floats:
     """Return P(type of the output | type of the database) of n rows, the database's axes first.
 
-    The law given the counts c is the polynomial prod_s (sum_y W[s, y] z_y)^c_s. All terms are
-    positive: the relative error is at most ``laws_error(n, matrix)``. For an m x K matrix the cost
-    is O((n+1)^2 (K-1)) for each of C(n+m-1, n) types, and the table has (n+1)^(m+K-2) numbers.
+    The distribution given the counts c is the polynomial prod_s (sum_y W[s, y] z_y)^c_s. All terms
+    are positive: the relative error is at most ``laws_error(n, matrix)``. For an m x K matrix the
+    cost is O((n+1)^2 (K-1)) for each of C(n+m-1, n) types, and the table has (n+1)^(m+K-2) numbers.
 
     Examples
     --------
@@ -68,15 +69,8 @@ def laws_error(n: int, matrix: Floats) -> float:
     return ULP * float(n * (outputs + 1) + m * (n + 1) ** (outputs - 1))
 
 
-def types_array(n: int, m: int) -> Ints:
-    """Return the counts (c_0, ..., c_(m-1)) of all types, one column for each."""
-    counts = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
-    rest = n - counts.sum(axis=0)
-    return np.concatenate([rest[None], counts])[:, rest >= 0]
-
-
 def extreme_sums(n: int, logs: Floats, join: np.ufunc) -> Floats:
-    """Return the largest or least sum of logs[x_i, y_i] over databases and outputs of two types.
+    """Return the largest or smallest sum of logs[x_i, y_i] over databases and outputs of two types.
 
     ``join`` is ``np.maximum`` or ``np.minimum``. A type with a row of value v comes from one
     without it, and that row has some value y. Cost O(n (n+1)^(m+K-2)).
@@ -114,7 +108,7 @@ def _ahead(shape: tuple[int, ...], skipped: int, y: int) -> tuple[slice, ...]:
 
 
 def sent(laws: Floats, row: Floats, skipped: int) -> Floats:
-    """Return sum_y row[y] laws(. - e_y): the types once a row has left as y with weight row[y]."""
+    """Return sum_y row[y] laws(. - e_y): one more record leaves as y with weight row[y]."""
     grown = np.zeros((*laws.shape[:skipped], *(size + 1 for size in laws.shape[skipped:])))
     for y, weight in enumerate(row.tolist()):
         grown[_ahead(laws.shape, skipped, y)] += weight * laws
@@ -132,11 +126,11 @@ def rises(kernel: RowKernel) -> Floats:
 
 
 def rise_of_laws(fewer: Floats, steps: Floats) -> Floats:
-    """Return the laws of n rows minus that of the type with all rows at 0, from those of n - 1.
+    """Return the rows of ``type_laws`` minus its first one, from the table of n - 1 records.
 
-    One row that goes from 0 to v changes a law by sum_y (W[v, y] - W[0, y]) times the law of the
-    others, moved by y. ``steps`` are these differences; with their absolute values the result
-    bounds the sum of the terms. Outside of the types it holds no meaning.
+    One row that goes from 0 to v changes a distribution by sum_y (W[v, y] - W[0, y]) times the
+    distribution of the others, moved by y. ``steps`` are these differences; with their absolute
+    values the result bounds the sum of the terms. Outside of the types it holds no meaning.
     """
     m, n = len(steps), fewer.shape[0] if fewer.ndim else 1
     total = np.zeros((n + 1,) * fewer.ndim)
@@ -162,7 +156,7 @@ class TypePairs:
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     kernel : RowKernel
         The kernel of every row, m x K. Cost O((n+1)^(m+K-2)) numbers.
     """
@@ -170,7 +164,7 @@ class TypePairs:
     def __init__(self, n: int, kernel: RowKernel) -> None:
         self.n, self.kernel = n, kernel
         self.types, self.outputs = types_array(n, kernel.shape[0]), types_array(n, kernel.shape[1])
-        self.log_sizes, self.log_output_sizes = log_sizes(self.types), log_sizes(self.outputs)
+        self.log_sizes, self.log_output_sizes = map(log_multinomials, (self.types, self.outputs))
 
     @property
     def _grid(self) -> tuple[Ints, ...]:
@@ -183,7 +177,7 @@ class TypePairs:
 
     @cached_property
     def _turned(self) -> np.ndarray:
-        """Where to look from the output to the database, because underflow spares that law.
+        """Where to look from the output to the database, because that number does not underflow.
 
         C(s) T[s, t] = C(t) T[t, s] for symmetric kernels, where C counts databases of a type.
         """
@@ -193,7 +187,7 @@ class TypePairs:
 
     @cached_property
     def log_laws(self) -> Floats:
-        """Logarithms of the laws."""
+        """Logarithms of the distributions."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.laws)
         if self._turned.any():
@@ -204,7 +198,7 @@ class TypePairs:
     def mean(self, costs: Floats) -> Floats:
         """Return the mean of sum_i costs[x_i, y_i] >= 0 over the pairs of two types, weighted by W.
 
-        One row after the other: the law of the others is that of n - 1 rows.
+        One row after the other: the distribution of the others is that of n - 1 rows.
         """
         kernel, m, n = self.kernel, self.kernel.shape[0], self.n
         weights, fewer = kernel.matrix * costs, self._fewer
@@ -242,7 +236,7 @@ class TypePairs:
 
     @cached_property
     def farthest(self) -> Floats:
-        """Least ln(W[x, y] / prod max W[., y_i]) over the pairs of two types."""
+        """Smallest ln(W[x, y] / prod max W[., y_i]) over the pairs of two types."""
         return self._extreme(np.minimum)
 
     def _extreme(self, join: np.ufunc) -> Floats:
@@ -282,17 +276,10 @@ class TypePairs:
             return np.asarray(base + np.log(np.exp(terms - base).sum(axis=0)))
 
 
-def log_sizes(types: Ints) -> Floats:
-    """Log of the number of arrangements of the counts of each type."""
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(types.sum(axis=0) + 1.0) - gammaln(types + 1.0).sum(axis=0))
-
-
 def distances(n: int, m: int, join: np.ufunc) -> Ints:
-    """Return the least (of np.maximum) or largest (of np.minimum) distance between two types.
+    """Return the smallest (of np.maximum) or largest (of np.minimum) distance between two types.
 
-    Rows agree most, and least, where the counts allow it.
+    Records agree as much, or as little, as the counts allow.
     """
     types = types_array(n, m)
     apart = np.full((types.shape[1], types.shape[1]), n)

@@ -10,9 +10,9 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
+from fastpriv.accounting.profile.steps.finite import FiniteStep, from_envelope
 from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import drawn_level
@@ -223,7 +223,9 @@ def _curve(level: Any) -> PrivacyProfile:
     high[:, 0] = np.minimum(high[:, 0], 1.0)
     low = np.zeros((1, 2))
     key = ("laws", low.tobytes(), high.tobytes())
-    return PrivacyProfile({Atom(from_envelope(low, False), from_envelope(high, True), key): 1})
+    return PrivacyProfile(
+        {FiniteStep(from_envelope(low, False), from_envelope(high, True), key): 1}
+    )
 
 
 def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:

@@ -10,14 +10,13 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.capacity import searched_entries
 from fastpriv.measures.disclosure import discloses, disclosure_threshold
-from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.individual import largest_leak
 from fastpriv.measures.information import information, through_entries
 from fastpriv.measures.leakage import (
@@ -31,7 +30,6 @@ from fastpriv.measures.pointwise.record import law_error, row_level
 from fastpriv.measures.realised import INFORMATION_ERROR, raised_information
 from fastpriv.measures.witnesses import extreme_witness, leakage_witness, ruling_out, step_witness
 from fastpriv.notions.notion import Notion
-from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Dense, Distribution
 from fastpriv.results import Bracket, IndividualCapacity, Value, Witness, top
 from fastpriv.spaces import Space
@@ -214,26 +212,6 @@ class Case:
             return []
         values = space.rows(np.arange(space.size)).T
         return [i for i in range(space.n) if discloses(self.channel, values[i], self.prior)]
-
-    # Numbers that the audit alone needs.
-
-    def distance(self) -> float:
-        """Return the expected Hamming distance of database and output."""
-        if self.channel.output_space != self.channel.space:
-            raise InvalidInput(
-                "outputs must be databases. Call distortion(channel, prior, metric) with a metric."
-            )
-        return expected_distance(self.channel, self.prior)
-
-    def entropy_from_below(self) -> float:
-        """Return a lower bound of H(X) that is at most ln N."""
-        entropy = self.entropy
-        lower = entropy.lower if isinstance(entropy, Bracket) else lowered(entropy, 512.0)
-        return min(lower, math.log(self.channel.space.size))
-
-    def revealed_share(self) -> float:
-        """Return an upper bound of the leakage factor."""
-        return top(guaranteed(NOTIONS["leakage-factor"], self.factor))
 
 
 class SecretCase(Case):

@@ -13,15 +13,17 @@ from decimal import Decimal
 
 import numpy as np
 
+from fastpriv._core.rounding import lowered
 from fastpriv._text.numbers import down, quantity, up
-from fastpriv.auditing.case import GAP, Case, SecretCase
-from fastpriv.errors import short
+from fastpriv.auditing.case import GAP, Case, SecretCase, guaranteed
+from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.approximate_dp import hockey_stick_epsilon
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.constrained import constrained_given
 from fastpriv.measures.contraction import contraction
 from fastpriv.measures.correlation import correlation
 from fastpriv.measures.disclosure import singles_out
+from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.dp import dp_level
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.measures.identifiability import identifiability_level
@@ -29,7 +31,7 @@ from fastpriv.measures.information import information
 from fastpriv.measures.leakage import maximal_leakage, worst_leakage_factor
 from fastpriv.measures.realised import realised_level
 from fastpriv.measures.sdpi import accurate_sdpi
-from fastpriv.notions.registry import DELTAS, delta_slug
+from fastpriv.notions.registry import DELTAS, NOTIONS, delta_slug
 from fastpriv.results import Adversary, Bracket, Value, Worst, top, written
 
 #: Digits of a number within a sentence.
@@ -47,6 +49,8 @@ _LISTED_DATABASES = 4
 _LISTED_RECORDS = 8
 #: Values of an output that a sentence lists.
 _LISTED_VALUES = 16
+#: Relative error of an entropy in units of 2^-53, with much to spare.
+_ENTROPY_ERROR = 512.0
 #: Relative width of the strong data-processing constant: a sentence has four digits of it.
 _SDPI_GAP = 1e-5
 
@@ -223,6 +227,28 @@ def _singles_out(value: Value, case: Case) -> str:
     if case.channel.space.size == 1:
         return "No: there is a single database, so no output reveals anything."
     return "No: every output leaves more than one database possible."
+
+
+def _distance(case: Case) -> float:
+    """Return the expected Hamming distance of database and output."""
+    if case.channel.output_space != case.channel.space:
+        raise InvalidInput(
+            "outputs must be databases. Call distortion(channel, prior, metric) with a metric."
+        )
+    return expected_distance(case.channel, case.prior)
+
+
+def _error_probability(case: Case) -> float:
+    revealed = guaranteed(NOTIONS["leakage-factor"], case.factor)
+    return error_probability_bound(top(revealed), case.prior)
+
+
+def _constrained_capacity(case: Case) -> Bracket:
+    """Return the individual capacity under priors of at least this entropy, rounded down."""
+    entropy = case.entropy
+    lower = entropy.lower if isinstance(entropy, Bracket) else lowered(entropy, _ENTROPY_ERROR)
+    lower = min(lower, math.log(case.channel.space.size))
+    return constrained_given(case.search(), lower, case.individual, case.time())
 
 
 def _mutual_information(value: Value, case: Case) -> str:
@@ -424,7 +450,7 @@ _UNDER_PRIOR = {
         share("The worst output removes {} of the entropy of the database."),
     ),
     "error-probability": Line(
-        lambda case: error_probability_bound(case.revealed_share(), case.prior),
+        _error_probability,
         wrong_guess("the whole database"),
     ),
     "disclosure": Line(
@@ -432,7 +458,7 @@ _UNDER_PRIOR = {
         _disclosure,
         lambda case: case.disclosed(),
     ),
-    "distortion": Line(lambda case: case.distance(), _distortion),
+    "distortion": Line(_distance, _distortion),
     "maximal-correlation": Line(
         lambda case: correlation(case.search(), case.prior).upper,
         _correlation,
@@ -445,9 +471,7 @@ _UNDER_PRIOR = {
         ),
     ),
     "constrained-capacity": Line(
-        lambda case: constrained_given(
-            case.search(), case.entropy_from_below(), case.individual, case.time()
-        ),
+        _constrained_capacity,
         amount(
             "On average an output reveals at most {} about any one record, under every prior that "
             "has at least the entropy of this one."

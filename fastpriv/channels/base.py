@@ -68,28 +68,32 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     This is the protocol that a new channel structure implements. A subclass must set
 
     - ``space``, the databases,
-    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one row
-      of K values,
+    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one
+      record of K values,
 
-    and must define ``matrix()``, W[x, y] = p(y|x). It may define, where its structure has a
-    better answer than the matrix,
+    and must define ``matrix()``, W[x, y] = p(y|x), behind ``check_matrix_fits()``. For equality and
+    JSON it defines ``definition()`` and ``from_definition(given)``. It may define, where its
+    structure has a better answer than the matrix,
 
-    - ``output_distribution(prior)``, the law of the output,
-    - ``column_maxima()`` and ``column_minima()``, the largest and least p(y|x) over x,
+    - ``kernels``, if it acts on every record by itself,
+    - ``record_kinds``, if some records play the same part,
+    - ``output_distribution(prior)``, the distribution of the output,
+    - ``column_maxima()`` and ``column_minima()``, the largest and smallest p(y|x) over x,
+    - ``nearest_matrix()`` and ``matrix_error``, if ``matrix()`` is rounded inwards,
+    - ``output_count``, ``output_row(y)`` and ``column_index(output)``, if not every row of the
+      output space is an output,
     - ``draw(rows, source)``, a sampler of its own.
 
     Every measure has a general algorithm that asks no more than this. A measure that a structure
-    answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
-    the measure. A class with its own ``draw`` must register the level of what it draws with
-    ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
-    should set ``kernels``.
+    answers better has a shortcut, registered in the file of the measure. A class with its own
+    ``draw`` must register the level of the draws with ``fastpriv.measures.realised.drawn_level``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import fastpriv as fp
     >>> class Erasure(fp.AbstractChannel):
-    ...     '''Show the database or, with some chance, nothing.'''
+    ...     '''Show the database or, with some probability, nothing.'''
     ...     def __init__(self, space, chance):
     ...         self.space, self.output_space = space, fp.Space([space.size + 1])
     ...         self.chance = chance
@@ -134,11 +138,11 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return 0.0
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
-        """Return the law of the output when the database follows ``prior``."""
+        """Return the distribution of the output when the database follows ``prior``."""
         return self.output_distribution(as_prior(prior, self.space))
 
     def output_distribution(self, prior: Distribution) -> Distribution:
-        """Return the law of the output under a prior on the channel's space."""
+        """Return the distribution of the output under a prior on the channel's space."""
         return Dense.of(prior.probabilities() @ self.nearest_matrix(), self.column_space)
 
     @property
@@ -151,7 +155,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @property
     def column_space(self) -> Space:
-        """The output space, or plain numbers of columns where it has other rows."""
+        """The output space, or plain numbers of columns where it has further rows."""
         count = self.output_count
         return self.output_space if count == self.output_space.size else Space.of((count,))
 
@@ -168,7 +172,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return extremes(np.array(self.nearest_matrix()))[0]
 
     def column_minima(self) -> Floats:
-        """Return the least p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return extremes(np.array(self.nearest_matrix()))[1]
 
     def draw(self, rows: Codes, source: Source) -> Codes:
@@ -179,14 +183,16 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @cached_property
     def thresholds(self) -> ManyThresholds:
-        """The output laws that are drawn from, in integers."""
+        """The output distributions as integers, from which samplers draw."""
         return ManyThresholds(np.array(self.matrix()))
 
     @cached_property
     def databases(self) -> Ints:
+        """All databases in C order, (N, n)."""
         return self.space.rows(np.arange(self.space.size))
 
     def check_matrix_fits(self) -> None:
+        """Refuse a matrix with too many entries."""
         check.fits(
             self.space.size * self.output_count,
             f"the matrix of {self!r}",

@@ -74,7 +74,7 @@ class Channel(AbstractChannel):
         return extremes(self._table)[0]
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         return extremes(self._table)[1]
 
     @cached_property

@@ -38,7 +38,7 @@ SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
-    """A mechanism that treats every row by itself, W[x, y] = product of factors[i][x_i, y_i].
+    """A mechanism that treats every record by itself, W[x, y] = product of factors[i][x_i, y_i].
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class ProductChannel(AbstractChannel):
         return self.kron([k.matrix.max(axis=0) for k in self.kernels.distinct])
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         self.check_vector_fits()
         return self.kron([k.matrix.min(axis=0) for k in self.kernels.distinct])
 
@@ -195,7 +195,7 @@ def _load(factor: ArrayLike, i: int) -> Floats:
 
 
 class HammingChannel(ProductChannel):
-    """E_d: every row keeps its value or moves to another one with chances 1 : e^-epsilon.
+    """E_d: every row keeps its value or moves to another one with probabilities 1 : e^-epsilon.
 
     W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, with DP level epsilon, distortion
     h(epsilon) and identifiability epsilon + eps_X (Wang-Ying-Zhang 2015, (27) and Lemma 5). From
@@ -205,7 +205,7 @@ class HammingChannel(ProductChannel):
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
         Number of values of every row, or of each.
     epsilon : float

@@ -21,7 +21,7 @@ from fastpriv._core.defined import runs
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, surprise
-from fastpriv._structure.counts import log_binomials
+from fastpriv._structure.counts import log_binomials, log_multinomials
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.sums import (
     Odds,
@@ -40,26 +40,28 @@ from fastpriv.spaces import Space
 
 #: Numbers of databases are counted up to this one.
 MANY = 1 << 31
-#: Most groups that are searched, and most values of one group.
-_GROUPS, _VALUES = 1 << 14, 1 << 12
+#: Most groups of records that are searched.
+_GROUPS = 1 << 14
+#: Most values of one group.
+_VALUES = 1 << 12
 Group = tuple[int, ...]
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
-#: Chances of ones that count as none.
+#: Probabilities of ones that count as none.
 _NEVER = 1e-150
-#: The chances of zero and of one: either may be too close to 1 to tell the other.
+#: The probabilities of zero and of one: either may be too close to 1 to tell the other.
 Chance = tuple[float, float]
-#: Entries of the laws of a count that are computed at a time.
+#: Entries of the distributions of a count that are computed at a time.
 _BLOCK = 1 << 20
 #: Answers, and the logarithms of the numbers of databases that have them.
 Ways = tuple[Ints, Floats]
 
 
 class Candidates(NamedTuple):
-    """The output laws that are possible for each value of a group of rows.
+    """The output distributions that are possible for each value of a group of rows.
 
-    ``slices[j]`` lists rows of a table of output laws, for the databases in which the group holds
-    ``values[j]``. If any two different databases are allowed, ``group`` is empty.
+    ``slices[j]`` lists rows of a table of output distributions, for the databases in which the
+    group holds ``values[j]``. If any two different databases are allowed, ``group`` is empty.
     """
 
     group: tuple[int, ...]
@@ -72,7 +74,8 @@ class Query(ABC):
 
     space: Space
     answers: int
-    #: Bound on the relative error of the law of the answer, beyond that of summing over databases.
+    #: Bound on the relative error of the distribution of the answer, beside the error of a sum
+    #: over databases.
     law_error: float = 0.0
 
     @abstractmethod
@@ -105,11 +108,11 @@ class Query(ABC):
 
     @abstractmethod
     def law(self, prior: Distribution) -> Floats:
-        """Law of the answer."""
+        """Distribution of the answer."""
 
     @abstractmethod
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the answer if some probability may underflow, otherwise None."""
+        """Logs of the distribution of the answer if a probability may underflow, else None."""
 
     @abstractmethod
     def surprise(self, prior: Distribution) -> Floats:
@@ -120,23 +123,23 @@ class Query(ABC):
         return None
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats] | None:
-        """Joint laws [v, answer] of each of some rows and the answer; None where by a list."""
+        """Joint distributions [v, answer] of some records with the answer; None for a list."""
         return None
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint law [v, answer] of row i and the answer."""
+        """Logs of the joint distribution [v, answer] of row i and the answer."""
         raise NotImplementedError
 
     @abstractmethod
     def prior(self, law: Floats) -> Distribution:
-        """Return a prior under which the answer has the given law."""
+        """Return a prior under which the answer has the given distribution."""
 
     @abstractmethod
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
         """Return the answers that each value of a group of k rows allows, one entry per group.
 
-        Some optimal input law has at most as many rows as there are outputs. So of the values
-        that allow the same answers, at most that many are listed.
+        Some optimal input distribution has at most as many rows as there are outputs. So of the
+        values that allow the same answers, at most that many are listed.
         """
 
     @abstractmethod
@@ -213,12 +216,12 @@ class Listed(Query):
         return np.bincount(self.values, minlength=self.answers)
 
     def law(self, prior: Distribution) -> Floats:
-        """Law of the answer."""
+        """Distribution of the answer."""
         masses = np.bincount(self.values, prior.probabilities(), minlength=self.answers)
         return np.asarray(masses, np.float64)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the answer if some probability may underflow."""
+        """Logs of the distribution of the answer if some probability may underflow."""
         logs = prior.logs_if_rare()
         if logs is None:
             return None
@@ -390,7 +393,7 @@ class Sum(Query):
         return ways
 
     def _others(self, group: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the number of rows of each kind outside a group."""
+        """Return the number of records of each kind outside a group."""
         used = Counter(self.which[list(group)].tolist())
         return [(t, c - used[t]) for t, c in enumerate(self.counts) if c > used[t]]
 
@@ -407,7 +410,7 @@ class Sum(Query):
         return self._all
 
     def neighbours(self) -> Ints:
-        """Return the pairs of sums that neighbours have, from the sums of the other rows."""
+        """Return the pairs of sums that neighbours have, from the sums of the other records."""
         codes = [np.empty(0, np.int64)]
         for t, scores in enumerate(self.scores):
             rest = np.flatnonzero(self._ways(self._others([int(np.argmax(self.which == t))])))
@@ -416,11 +419,11 @@ class Sum(Query):
         return pairs_of(np.concatenate(codes), self.answers)
 
     def law(self, prior: Distribution) -> Floats:
-        """Law of the sum, in the prior's structure."""
+        """Distribution of the sum, in the prior's structure."""
         return score_law(prior, self.scores, self.which)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the sum if some probability may underflow."""
+        """Logs of the distribution of the sum if some probability may underflow."""
         if prior.log_smallest() > math.log(TINY):
             return None
         return log_score_law(prior, self.scores, self.which)
@@ -435,21 +438,21 @@ class Sum(Query):
         return None if chunks is None else largest_odds(chunks, self.answers)
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
-        """Joint laws [v, sum] of each of some rows and the sum."""
+        """Joint distributions [v, sum] of each of some rows and the sum."""
         return row_score_laws(prior, self.scores, self.which, rows)
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint law [v, sum] of row i and the sum."""
+        """Logs of the joint distribution [v, sum] of row i and the sum."""
         return log_row_score_law(prior, self.scores, self.which, i)
 
     def prior(self, law: Floats) -> Distribution:
-        """Return a prior with that law of the sum: exchangeable bits for a count."""
+        """Return a prior with that distribution of the sum: exchangeable bits for a count."""
         if self.counts_bits():
             return Exchangeable.of(law)
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """Return one entry for each choice of kinds of rows, with the sums of the other rows.
+        """Return one entry for each choice of kinds of rows, with the sums of the other records.
 
         For single bits of several kinds any two sums will do.
         """
@@ -467,7 +470,7 @@ class Sum(Query):
         return problems
 
     def database(self, group: Group, values: Group, answer: int) -> Ints:
-        """Return a database with the given values and sum, by splitting the other rows in half."""
+        """Return a database with the given values and sum; the other records are halved."""
         database = np.empty(self.space.n, dtype=np.int64)
         database[list(group)] = values
         answer -= sum(
@@ -532,7 +535,7 @@ class Histogram(Query):
         return (self.space,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the number of rows and of values."""
+        """Return the number of records and of values."""
         return {"n": self.space.n, "m": self.space.m}
 
     def counts_bits(self) -> bool:
@@ -569,17 +572,15 @@ class Histogram(Query):
 
     def class_sizes(self) -> Ints:
         """Return the multinomial coefficients, at most ``MANY``."""
-        from scipy.special import gammaln
-
-        logs = gammaln(self.space.n + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
+        logs = log_multinomials(self.counts, axis=1)
         return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
 
     def law(self, prior: Distribution) -> Floats:
-        """Law of the histogram, in the prior's structure."""
+        """Distribution of the histogram, in the prior's structure."""
         return np.asarray(histogram_law(prior)[self._place >= 0])
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the law of the histogram if some probability may underflow."""
+        """Logs of the distribution of the histogram if some probability may underflow."""
         if prior.log_smallest() > math.log(TINY):
             return None
         return np.asarray(log_histogram_law(prior)[self._place >= 0])
@@ -600,12 +601,12 @@ class Histogram(Query):
         return largest_odds(numbered, self.answers)
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
-        """Joint laws [v, histogram] of each of some rows and the histogram."""
+        """Joint distributions [v, histogram] of each of some rows and the histogram."""
         for law in row_score_laws(prior, [histogram_scores(prior)], self.kinds(), rows):
             yield self._inside(law)
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint law [v, histogram] of row i and the histogram."""
+        """Logs of the joint distribution [v, histogram] of row i and the histogram."""
         return self._inside(log_row_score_law(prior, [histogram_scores(prior)], self.kinds(), i))
 
     def _inside(self, per_sum: Floats) -> Floats:
@@ -613,7 +614,7 @@ class Histogram(Query):
         return np.asarray(per_sum[..., np.flatnonzero(self._place >= 0)])
 
     def prior(self, law: Floats) -> Distribution:
-        """Return an exchangeable prior with that law of the histogram."""
+        """Return an exchangeable prior with that distribution of the histogram."""
         m = self.counts.shape[1]
         if m == 1:
             return Dense.of(np.ones(1), self.space)
@@ -651,21 +652,21 @@ class Histogram(Query):
 
 
 def chances_from(c: float) -> tuple[Chance, Chance]:
-    """Return the laws of a bit with the least and with the largest chance of one, c and 1 - c."""
+    """Return the distributions of a bit that is one with probability c, and with 1 - c."""
     return (1.0 - c, c), (c, 1.0 - c)
 
 
 def chance_of(p: float, c: float) -> Chance:
-    """Return the law of a bit with a chance of one between c and 1 - c, which are meant exactly."""
+    """Return the distribution of a bit that is one with probability p, in c .. 1 - c exactly."""
     return (c, p) if p == 1.0 - c else (1.0 - p, p)
 
 
 def corner_laws(n: int, low: Chance, high: Chance) -> Iterator[Floats]:
-    """Yield laws of the number of ones among n bits, each with the law ``low`` or ``high``.
+    """Yield distributions of the number of ones among n bits of the kinds ``low`` and ``high``.
 
-    There is one law for every number of bits with the law ``high``, in blocks. The relative error
-    is at most ``corner_error(n, low, high)``. Probabilities too small for a double are 0. Cost
-    O(n^2).
+    There is one distribution for every number of bits with the distribution ``high``, in blocks.
+    The relative error is at most ``corner_error(n, low, high)``. Probabilities too small for a
+    double are 0. Cost O(n^2).
     """
     logs = log_binomials(n)
     block = max(1, _BLOCK // (n + 1))
@@ -676,10 +677,10 @@ def corner_laws(n: int, low: Chance, high: Chance) -> Iterator[Floats]:
 
 
 def _corner(logs: Floats, k: int, low: Chance, high: Chance) -> Floats:
-    """Return ln of P(number of ones)/C(n, number), for k bits with the law ``high``.
+    """Return ln of P(number of ones)/C(n, number), for k bits with the distribution ``high``.
 
     ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. Where both
-    chances are so small that their product is no double, bits are certain.
+    probabilities are so small that their product is no double, bits are certain.
     """
     from fastpriv.kernels import binomial_product
 
@@ -751,7 +752,7 @@ def _listed_slice_ways(query: Listed, i: int) -> list[Ways]:
 
 @slice_ways.register
 def _sum_slice_ways(query: Sum, i: int) -> list[Ways]:
-    """Convolve the scores of the other rows. Cost O(n) for bits of one kind, else O(n sums)."""
+    """Convolve the scores of the other records. Cost O(n) for bits of one kind, else O(n sums)."""
     which = np.delete(query.which, i)
     if len(which):
         even = [np.full(len(scores), 1.0 / len(scores)) for scores in query.scores]
@@ -765,15 +766,13 @@ def _sum_slice_ways(query: Sum, i: int) -> list[Ways]:
 
 @slice_ways.register
 def _histogram_slice_ways(query: Histogram, i: int) -> list[Ways]:
-    """Return the multinomial coefficients of the other rows. Cost O(m) for each answer."""
-    from scipy.special import gammaln
-
+    """Return the multinomial coefficients of the other records. Cost O(m) for each answer."""
     ways = []
     for value in range(query.counts.shape[1]):
         answers = np.flatnonzero(query.counts[:, value])
         rest = query.counts[answers].astype(np.float64)
         rest[:, value] -= 1.0
-        ways.append((answers, gammaln(float(query.space.n)) - gammaln(rest + 1.0).sum(axis=1)))
+        ways.append((answers, log_multinomials(rest, axis=1)))
     return ways
 
 

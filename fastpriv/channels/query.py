@@ -158,7 +158,7 @@ class QueryChannel(AbstractChannel):
         Parameters
         ----------
         n, m : int
-            Number of rows, and of values of each.
+            Number of records, and of values of each.
         kernel : 2-D array
             One row for each of the C(n + m - 1, m - 1) histograms, in C order of the counts
             (c_1, ..., c_(m-1)) of values 1 .. m-1, as in the weights of :class:`Exchangeable`:
@@ -185,7 +185,7 @@ class QueryChannel(AbstractChannel):
         return Dense.of(self.query.law(prior) @ self.kernel.matrix, self.output_space)
 
     def occurring_rows(self) -> Floats:
-        """Laws of the answers that occur; the kernel itself where all do."""
+        """Distributions of the answers that occur; the kernel itself where all do."""
         seen, laws = self.query.seen(), self.kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
 
@@ -194,7 +194,7 @@ class QueryChannel(AbstractChannel):
         return extremes(self.occurring_rows())[0]
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         return extremes(self.occurring_rows())[1]
 
     def draw(self, rows: Codes, source: Source) -> Codes:

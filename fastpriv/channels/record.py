@@ -194,7 +194,7 @@ class RecordChannel(AbstractChannel):
         return self.columns.matrix_error
 
     def columns_prior(self, prior: Distribution) -> Distribution:
-        """Return the law of the columns of a record that follows ``prior``."""
+        """Return the distribution of the columns of a record that follows ``prior``."""
         return Dense.of(prior.probabilities(), self.columns.space, prior.logs_if_rare())
 
     def output_distribution(self, prior: Distribution) -> Distribution:
@@ -206,7 +206,7 @@ class RecordChannel(AbstractChannel):
         return self.columns.column_maxima()
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         return self.columns.column_minima()
 
     def draw(self, rows: Codes, source: Source) -> Codes:

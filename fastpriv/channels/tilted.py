@@ -36,9 +36,10 @@ from fastpriv._matrices.tilted import (
 from fastpriv._sampling.sequential import States, chain_draws
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.leakage import log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow, inner_level
-from fastpriv._structure.type_pairs import TypePairs, log_sizes, pairs_fit, types_array
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.product import ProductChannel
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
@@ -50,7 +51,7 @@ from fastpriv.results import Bracket
 
 __all__ = ["PosteriorChannel", "TiltedChannel"]
 
-#: Largest law that is drawn from by sums over its prefixes.
+#: Largest distribution that is drawn from by sums over its prefixes.
 _MAX_DRAWN = 1 << 25
 #: Most types, counted with one axis for each value, of three or more values.
 _BOX = 1 << 24
@@ -60,7 +61,7 @@ FEW = 1 << 16
 
 @singledispatch
 def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) -> Ints:
-    """Draw y with chance proportional to q(y) e^(-epsilon d(x, y)) for each database x.
+    """Draw y with probability proportional to q(y) e^(-epsilon d(x, y)) for each database x.
 
     Cost O(N) for every distinct x and O(n m) for each draw.
     """
@@ -72,7 +73,7 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 def _exchangeable_tilted_draws(
     law: Exchangeable, rows: Ints, epsilon: float, source: Source
 ) -> Ints:
-    """Exchangeable rows, taken in the order of their values.
+    """Exchangeable records, taken in the order of their values.
 
     Databases of one type then share the sums over what can follow: O(n^2) for each type for
     m = 2, O(n m) for each draw.
@@ -94,17 +95,18 @@ def _markov_tilted_draws(law: Markov, rows: Ints, epsilon: float, source: Source
 
 
 class TypeTilt:
-    """The laws q and R q of a tilted channel over types, and the channel that they make.
+    """The distributions q and R q of a tilted channel over types, and the channel that they make.
 
     A channel W[x, y] = q(y) R[x, y] / (R q)(x) has its largest entry of column y at x = y: a step
-    of x away from y divides R by e^epsilon, and R q, an output law of E_d, changes by at most
-    this factor. For the same reason the least entry is at an x that differs from y in every row.
+    of x away from y divides R by e^epsilon, and R q, an output distribution of E_d, changes by at
+    most this factor. For the same reason the smallest entry is at an x that differs from y in every
+    row.
     """
 
     def __init__(self, law: Exchangeable, home: Exchangeable, kernel: Symmetric) -> None:
         self.n, self.kernel = law.space.n, kernel
         self.types = types_array(self.n, kernel.m)
-        self.sizes = log_sizes(self.types)
+        self.sizes = log_multinomials(self.types)
         place = tuple(self.types[1:])
         #: Logs of q and of R q, summed over the databases of each type.
         self.log_law, self.log_home = law.log_weights[place], home.log_weights[place]
@@ -144,7 +146,7 @@ class TypeTilt:
         return np.asarray(best[tuple(n - self.types)])
 
     def log_joint(self, log_prior: Floats) -> Floats:
-        """Log of the joint law of the types of the output (first axis) and of the database."""
+        """Log of the joint distribution of types: output (first axis) and database."""
         return np.asarray(self.log_law[:, None] + self.pairs.log_laws + (log_prior - self.log_home))
 
     def log_ratios(self, logs: Floats) -> Floats:
@@ -170,7 +172,7 @@ class TypeTilt:
 
 
 def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
-    """Return the laws over types, or None where they have none or are too rare for doubles."""
+    """Return the distributions over types; None where there are none, or doubles underflow."""
     kernel = kernels.distinct[0]
     if not isinstance(law, Exchangeable) or not isinstance(kernel, Symmetric):
         return None
@@ -182,7 +184,7 @@ def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
 
 
 class TiltedChannel(AbstractChannel):
-    """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): an output law q, tilted towards x.
+    """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): a distribution q tilted towards x.
 
     Every optimum of the rate-distortion problem with Hamming distortion has this form (Wang-Ying-
     Zhang 2015, proof of Theorem 2). With R the Hamming kernel of E_d, W[x, y] = q(y) R[x, y] /
@@ -191,7 +193,7 @@ class TiltedChannel(AbstractChannel):
     Parameters
     ----------
     law : Distribution
-        The output law q before tilting.
+        The output distribution q before tilting.
     epsilon : float
         How fast weights fall with the Hamming distance, at least 0.
 
@@ -207,7 +209,7 @@ class TiltedChannel(AbstractChannel):
     prior: Distribution
 
     def __new__(cls, law: Distribution, epsilon: float) -> TiltedChannel:
-        """Make a row-by-row channel from a law of independent rows."""
+        """Make a record-by-record channel from a distribution of independent records."""
         rows = cls is TiltedChannel and isinstance(law, Product)
         return super().__new__(TiltedProduct if rows else cls)
 
@@ -232,15 +234,18 @@ class TiltedChannel(AbstractChannel):
         return cls(load(given["law"]), given["epsilon"])
 
     def _set(self, law: Distribution) -> None:
+        #: The distribution q that is tilted.
         self.base = law
         self.space = self.output_space = law.space
+        #: R, record by record.
         self.hamming_kernels = RowKernels.symmetric(law.space.sizes, self.epsilon)
 
     def is_own_prior(self, prior: Distribution) -> bool:
+        """Whether a prior is R q, under which the posterior is R itself."""
         return prior == self.prior
 
     def base_and_mixture(self) -> tuple[Floats, Floats]:
-        """Return the output law q and the channel's own prior R q, as vectors."""
+        """Return the output distribution q and the channel's own prior R q, as vectors."""
         law = self.base.probabilities()
         return law, apply_rows(law, self.hamming_kernels)
 
@@ -283,8 +288,9 @@ class TiltedChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
 
-        Weights are computed at a level that is lower by a few units of 2^-53, and a chance that is
-        too small for a double is raised until its ratio to those of neighbours is within the level.
+        Weights are computed at a level that is lower by a few units of 2^-53, and a probability
+        that is too small for a double is raised until its ratio to those of neighbours is within
+        the level.
         """
         n, m = self.space.n, max(self.space.sizes)
         matrix = self._rounded(inner_level(self.epsilon, n, m, room=0.0))
@@ -311,7 +317,7 @@ class TiltedChannel(AbstractChannel):
             return far_matrix(self.base.wide(), self.space.sizes, level)
         kernels = RowKernels.symmetric(self.space.sizes, level)
         joint = ProductChannel.of(kernels).nearest_matrix() * self.base.probabilities()
-        # By its own sum, so that an output which is nearly certain has a chance of 1.
+        # By its own sum, so that an output which is nearly certain has a probability of 1.
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def output_distribution(self, prior: Distribution) -> Distribution:
@@ -356,6 +362,7 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def alike_groups(self) -> list[Ints]:
+        """Records in groups that play the same part under R q."""
         return self.prior.alike_records()
 
     @cached_property
@@ -365,10 +372,11 @@ class TiltedChannel(AbstractChannel):
 
     @property
     def all_values_occur(self) -> bool:
+        """Whether every value of every record can come out."""
         return all(map(np.all, self.occurring_values))
 
     def stay_probability(self) -> float:
-        """R[x, x], the chance that no row moves."""
+        """R[x, x], the probability that no row moves."""
         return math.prod(k.stay for k in self.hamming_kernels if isinstance(k, Symmetric))
 
     def column_maxima(self) -> Floats:
@@ -382,7 +390,7 @@ class TiltedChannel(AbstractChannel):
         return np.asarray(self.stay_probability() * law / home)
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y; 0 beyond the range of a double. Cost O(N n)."""
+        """Smallest p(y|x) over x, for every output y; 0 where it underflows. Cost O(N n)."""
         if self._far:
             return _log_columns(
                 self.base, tropical(self.log_tilt()[1], self.hamming_kernels, np.minimum)
@@ -412,9 +420,9 @@ def _log_columns(q: Distribution, extreme: Floats) -> Floats:
 
 
 class TiltedProduct(TiltedChannel, form=True):
-    """A tilted law of independent rows, which acts on every row by itself.
+    """A tilted distribution of independent records, which acts on every record by itself.
 
-    Made by ``TiltedChannel(law, epsilon)`` from a product law.
+    Made by ``TiltedChannel(law, epsilon)`` from a product distribution.
     """
 
     @cached_property
@@ -441,9 +449,9 @@ class TiltedProduct(TiltedChannel, form=True):
         return 2.0 * math.fsum(np.bincount(self.as_product.kernels.assignment) * parts)
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x N array: products of the rows' chances.
+        """Return W[x, y] = p(y|x), an N x N array: products of the rows' probabilities.
 
-        The law of all rows may be out of range where those of single rows are not.
+        The distribution of all rows may be out of range where those of single rows are not.
         """
         self.check_matrix_fits()
         return self.as_product.matrix()
@@ -458,14 +466,14 @@ class TiltedProduct(TiltedChannel, form=True):
 
     @cached_property
     def drawn_product(self) -> ProductChannel:
-        """The rows as they are drawn: a chance that rounded to zero is the least double instead.
+        """The records as they are drawn: a probability rounded to zero is the smallest double.
 
         Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
         """
         matrices = [kernel.matrix for kernel in self.as_product.kernels.distinct]
-        raised = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
+        possible = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
         assignment = self.as_product.kernels.assignment
-        return ProductChannel.of(RowKernels([RowKernel(W) for W in raised], assignment))
+        return ProductChannel.of(RowKernels([RowKernel(W) for W in possible], assignment))
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         return self.drawn_product.draw(rows, source)
@@ -475,14 +483,14 @@ class PosteriorChannel(TiltedChannel):
     """E_i: p(x|y) = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, for a given prior.
 
     Optimal for identifiability (Wang-Ying-Zhang 2015, Theorem 1, Lemma 4) and for mutual
-    information (Theorem 2) at distortion h(epsilon). With p_Y = R^-1 p the channel is
-    W[x, y] = p_Y(y) R[x, y] / p(x): the law p_Y tilted, at home with the prior. Its DP level is
+    information (Theorem 2) at distortion h(epsilon). With p_Y = R^-1 p the channel is W[x, y] =
+    p_Y(y) R[x, y] / p(x): the distribution p_Y tilted, at home with the prior. Its DP level is
     epsilon + eps_X, its information that of E_d run backwards, from p_Y to p.
 
     Parameters
     ----------
     prior : Distribution
-        Law of the databases.
+        Distribution of the databases.
     epsilon : float
         Identifiability level, at least ``prior.epsilon_tilde()``.
 
@@ -503,7 +511,7 @@ class PosteriorChannel(TiltedChannel):
     """
 
     def __new__(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Make a row-by-row channel from independent rows, one without lists from a long chain."""
+        """Choose the class: for independent records, for a long chain, or for any prior."""
         if cls is PosteriorChannel and isinstance(prior, Product):
             return object.__new__(PosteriorProduct)
         if cls is PosteriorChannel and isinstance(prior, Markov) and prior.is_long:
@@ -563,7 +571,7 @@ class PosteriorChannel(TiltedChannel):
 
     @property
     def drawn_level(self) -> float:
-        """Bound on the identifiability of the output law as it was rounded to floats.
+        """Bound on the identifiability of the output distribution as it was rounded to floats.
 
         p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
         epsilon 0 the output does not depend on x, and the prior's own level remains.
@@ -574,7 +582,7 @@ class PosteriorChannel(TiltedChannel):
 
     @cached_property
     def _worst_misfit(self) -> float:
-        """The misfit, from wide numbers where doubles have lost digits of the laws."""
+        """The misfit, from wide numbers where doubles have lost digits of the distributions."""
         if self.prior.log_smallest() > math.log(TINY) or self.space.size > FEW:
             return self.misfit
         laws = self.prior.wide(), self.base.wide()
@@ -595,7 +603,7 @@ class PosteriorChannel(TiltedChannel):
 
 
 class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
-    """E_i for independent rows, which acts on every row by itself."""
+    """E_i for independent records, which acts on every record by itself."""
 
     @property
     def own_level(self) -> float:
@@ -633,7 +641,7 @@ class PosteriorChain(PosteriorChannel, form=True):
 
     @property
     def drawn_level(self) -> float:
-        """No law is rounded: outputs are drawn along the chain."""
+        """No distribution is rounded: outputs are drawn along the chain."""
         return self.epsilon
 
     @property

@@ -102,12 +102,12 @@ class TypeChannel(AbstractChannel):
         return None if types is None else type_weights(self.types, types)
 
     def output_types(self, weights: Floats) -> Floats:
-        """Law of the output's type, from that of the database's."""
+        """Distribution of the output's type, from that of the database's."""
         masses = weights[self.all_classes.row] * self.class_masses
         return np.asarray(np.bincount(self.all_classes.kind, masses), dtype=np.float64)
 
     def type_matrix(self) -> Floats:
-        """Return the chances of the output's type, given a database of each type."""
+        """Return the probabilities of the output's type, given a database of each type."""
         count = len(self.classes)
         places = self.all_classes.row * count + self.all_classes.kind
         chances = np.asarray(np.bincount(places, self.class_masses, count**2), dtype=np.float64)
@@ -122,10 +122,10 @@ class TypeChannel(AbstractChannel):
         return table
 
     def class_distribution(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
-        """Law of the class of the database against one output, and its logs if it may underflow.
+        """Distribution of the class of the database against one output; logs if it may underflow.
 
         The counts of values in the rows where y holds v are the digits of a sum over rows, in base
-        n + 1. Cost that of the law of this sum.
+        n + 1. Cost that of the distribution of this sum.
         """
         m, base = self.types.blocks.sizes[0], self.space.n + 1
         digits = np.zeros((m, m), dtype=object)
@@ -168,7 +168,7 @@ class TypeChannel(AbstractChannel):
         return self.per_database(np.array([entry.max() for entry in self.entries]))
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         return self.per_database(np.array([entry.min() for entry in self.entries]))
 
     def draw(self, rows: Codes, source: Source) -> Codes:

@@ -1,20 +1,133 @@
-"""Mechanisms and priors as commands take them: a file, or a name with parameters."""
+"""Mechanisms and priors as commands take them: a file, or a name with parameters.
+
+A name such as ``hamming:n=3,m=2,epsilon=1`` stands for a plain function. Its signature has the
+parameters and their types, and ``--list`` shows its docstring. A value may be a list,
+``p=0.7,0.2,0.1``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastpriv.cli import files, specs
+from fastpriv.cli import files
 from fastpriv.cli.parser import add_file
-from fastpriv.errors import InvalidInput, described, short
+from fastpriv.errors import InvalidInput, described, did_you_mean, short
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Ints as Array
     from fastpriv.channels import AbstractChannel
-    from fastpriv.cli.specs import Floats, Ints, Makers
     from fastpriv.priors import Distribution
     from fastpriv.spaces import Space
+
+Makers = Mapping[str, Callable[..., Any]]
+# Types of parameters, by the names that signatures give them.
+Ints = Sequence[int]
+Floats = Sequence[float]
+
+
+def parts(spec: str) -> tuple[str, dict[str, list[str]]]:
+    """Split a spec into its name and the words of each parameter."""
+    name, _, rest = spec.partition(":")
+    given: dict[str, list[str]] = {}
+    words: list[str] | None = None
+    for piece in rest.split(",") if rest else []:
+        key, equals, value = (part.strip() for part in piece.partition("="))
+        if equals:
+            if key in given:
+                raise InvalidInput(f"{key} must be given once; got {described(spec)}.")
+            words = given[key] = [value]
+        elif words is None:
+            raise InvalidInput(f"{described(spec)} must name its parameters, such as {name}:n=3.")
+        else:
+            words.append(piece.strip())
+    return name, given
+
+
+def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
+    """Call the function a spec names; ``known`` fills parameters that it leaves out."""
+    name = spec.partition(":")[0]
+    if name not in makers:
+        raise InvalidInput(
+            f"there is no {what} {described(name)}{did_you_mean(name, makers)}; it must be a .csv "
+            f"or .npy file or one of {', '.join(makers)}"
+        )
+    _, given = parts(spec)
+    parameters = inspect.signature(makers[name]).parameters
+    public = [key for key in parameters if not key.startswith("_")]
+    for key in given:
+        if key not in public:
+            hint = did_you_mean(key, public)
+            raise InvalidInput(
+                f"{name} has no parameter {described(key)}{hint}; it is written "
+                f"{usage(makers)[name]}"
+            )
+    values = {
+        key: _value(given[key], str(p.annotation), f"{key} of {name}")
+        for key, p in parameters.items()
+        if key in given
+    }
+    for key, parameter in parameters.items():
+        if key not in values and key in known:
+            values[key] = known[key]
+        if key not in values and parameter.default is inspect.Parameter.empty:
+            missing = f"--{key[1:]}" if key.startswith("_") else f"{key}=..."
+            raise InvalidInput(f"{name} needs {missing}; it is written {usage(makers)[name]}")
+    return makers[name](**values)
+
+
+def _value(words: list[str], kind: str, name: str) -> Any:
+    """Return the words of one parameter as the type of its annotation."""
+    if kind == "str":
+        return ",".join(words)  # names of files may have commas
+    read, many = _KINDS[kind]
+    try:
+        values = [read(word) for word in words]
+    except ValueError:
+        expected = "whole numbers" if read is int else "numbers"
+        raise InvalidInput(
+            f"{name} must be {expected}; got {described(','.join(words))}."
+        ) from None
+    if many:
+        return values
+    if len(values) != 1:
+        raise InvalidInput(f"{name} must be one value; got {described(','.join(words))}.")
+    return values[0]
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], Any], bool]] = {
+    "int": (int, False),
+    "float": (float, False),
+    "Ints": (int, True),
+    "Floats": (float, True),
+}
+
+
+def usage(makers: Makers) -> dict[str, str]:
+    """Return for every name how a spec is written, optional parameters in brackets."""
+    usages = {}
+    for name, maker in makers.items():
+        text = ""
+        for key, parameter in inspect.signature(maker).parameters.items():
+            if key.startswith("_"):
+                continue
+            word = f"{key}={_SHAPES[str(parameter.annotation)]}"
+            needed = parameter.default is inspect.Parameter.empty
+            text += f",{word}" if needed else f"[,{word}]"
+        usages[name] = name + (":" + text.lstrip(",") if text else "")
+    return usages
+
+
+_SHAPES = {"int": "K", "float": "X", "str": "FILE", "Ints": "K,K,...", "Floats": "X,X,..."}
+
+
+def listed(makers: Makers) -> str:
+    """Return every name with its parameters and its meaning."""
+    return "\n".join(
+        f"  {text}\n      {inspect.getdoc(makers[name])}" for name, text in usage(makers).items()
+    )
 
 
 def uniform(n: int, m: Ints) -> Distribution:
@@ -69,7 +182,7 @@ def prior_on(text: str, space: Space | None) -> Distribution:
     if files.is_file(text):
         return _prior_from_file(text, space)
     known = {} if space is None else {"n": space.n, "m": list(space.sizes)}
-    prior: Distribution = specs.make(text, PRIORS, "prior", known)
+    prior: Distribution = make(text, PRIORS, "prior", known)
     return prior
 
 
@@ -243,12 +356,12 @@ def load(
         return _from_file(mechanism, prior, space)
     if prior is not None and has_sizes(mechanism):
         law = load_prior(prior, sizes)
-        return specs.make(mechanism, MECHANISMS, "mechanism", {"_prior": law}), law
+        return make(mechanism, MECHANISMS, "mechanism", {"_prior": law}), law
     if sizes is not None:
         raise InvalidInput(
             f"--sizes must be left out, because {mechanism} fixes its records. It is for files."
         )
-    channel: AbstractChannel = specs.make(mechanism, MECHANISMS, "mechanism", {})
+    channel: AbstractChannel = make(mechanism, MECHANISMS, "mechanism", {})
     return channel, None if prior is None else prior_on(prior, channel.space)
 
 
@@ -345,8 +458,8 @@ class _List(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         print(
-            f"mechanisms:\n{_MATRIX_FILES}\n{specs.listed(MECHANISMS)}\n\n"
-            f"priors:\n{_PRIOR_FILES}\n{specs.listed(PRIORS)}"
+            f"mechanisms:\n{_MATRIX_FILES}\n{listed(MECHANISMS)}\n\n"
+            f"priors:\n{_PRIOR_FILES}\n{listed(PRIORS)}"
         )
         parser.exit()
 

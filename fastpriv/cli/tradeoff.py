@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from fastpriv.design.tradeoff import TradeoffCurve
     from fastpriv.priors import Distribution
 
+#: Notions with exact optima.
+EXACT_NOTIONS = ("dp", "identifiability")
+#: How far beyond the end of the last closed form a curve goes by default.
+_BEYOND = 1.0
+#: Where a curve ends by default, if there is no such end.
+_ENDLESS = 5.0
+#: Most characters of a polynomial in a table.
+_SHOWN = 60
+
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Declare the subcommand and its options."""
@@ -139,15 +148,6 @@ def _numbers(text: str) -> list[float]:
         return [float(word) for word in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{described(text)} must be a list of numbers") from None
-
-
-EXACT_NOTIONS = ("dp", "identifiability")
-#: How far beyond the end of the last closed form a curve goes by default.
-_BEYOND = 1.0
-#: Where a curve ends by default, if there is no such end.
-_ENDLESS = 5.0
-#: Most characters of a polynomial in a table.
-_SHOWN = 60
 
 
 def exact_curves(given: argparse.Namespace, prior: Distribution) -> list[ExactCurve]:

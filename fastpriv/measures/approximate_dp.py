@@ -45,7 +45,7 @@ __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
 #: Most terms over all pairs of rows of a matrix that are not split over threads.
 _FEW = 1 << 19
-#: Levels beyond which chances may underflow.
+#: Levels beyond which probabilities may underflow.
 _UNDERFLOW = 600.0
 
 
@@ -61,7 +61,7 @@ def hockey_stick(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Least delta for which a mechanism is (epsilon, delta)-differentially private.
+    """Smallest delta for which a mechanism is (epsilon, delta)-differentially private.
 
     delta(epsilon) = max over neighbours x, x' of sum_y (p(y|x) - e^epsilon p(y|x'))_+, the
     hockey-stick divergence (Makhdoumi-Fawaz 2013, Definition 7, last item).
@@ -69,8 +69,8 @@ def hockey_stick(
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
-        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
-        rows.
+        The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
+        the output distribution for value x.
     epsilon : float or array
         Levels of at least 0, in nats.
     out : array, optional
@@ -123,7 +123,7 @@ def _stack_deltas(
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
-    """Least epsilon for which a mechanism is (epsilon, delta)-differentially private.
+    """Smallest epsilon for which a mechanism is (epsilon, delta)-differentially private.
 
     The inverse of :func:`hockey_stick`. The curve of every pair of neighbours is piecewise linear
     in e^epsilon, so the crossing is computed exactly, piece by piece.
@@ -165,7 +165,7 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
-    """With one row, all pairs of rows of a small matrix in one call."""
+    """With one record, all pairs of rows of a small matrix in one call."""
     matrix = channel.table()
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
         return excesses(neighbour_laws(channel), epsilons)
@@ -191,20 +191,20 @@ def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
 
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
-    """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
+    """Return a (1 - e^(t - epsilon)) for a probability a that is e^epsilon times that of x'."""
     deltas = raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
-    # Below the level there is some excess, though it may be less than the least double.
+    # Below the level there is some excess, though it may be less than the smallest double.
     return np.where((epsilons < level) & (kept > 0.0), np.maximum(deltas, LEAST), deltas)
 
 
 def _most_kept(channel: HammingChannel) -> float:
-    """Return the largest chance a that a row of two or more values keeps its value."""
+    """Return the largest probability a that a row of two or more values keeps its value."""
     return max((k.stay for k in channel.symmetric() if k.m > 1), default=0.0)
 
 
 @singledispatch
 def excess_crossing(channel: AbstractChannel, delta: float) -> float:
-    """Return the least epsilon >= 0 from which the excess is at most delta > 0."""
+    """Return the smallest epsilon >= 0 from which the excess is at most delta > 0."""
     return crossing(neighbour_laws(channel), delta)
 
 
@@ -225,14 +225,14 @@ def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
     if share >= 1.0:
         return 0.0
     level = epsilon + math.log1p(-share)
-    # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
+    # The probability a is good to 4 units, which log1p amplifies where the share is close to 1.
     level += 2.0**-50 * (epsilon + share / (1.0 - share))
     return min(max(level, 0.0), epsilon)
 
 
 @singledispatch
 def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
-    """Yield output laws, and which pairs of them neighbours have, through the matrix.
+    """Yield output distributions, and which pairs of them neighbours have, through the matrix.
 
     Only outputs that tell the two apart matter, so a structure may leave out common factors.
     """
@@ -243,7 +243,7 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
-    """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
+    """Laws of one record, per distinct kernel: the factors of the other records sum to one."""
     for kernel in channel.kernels.distinct:
         for laws, pairs in all_pairs(kernel.matrix):
             if isinstance(kernel, Symmetric):  # computed, so the laws of a pair are rounded apart
@@ -256,7 +256,8 @@ def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
 def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
     """Reports that support one, the other, or both or none of two values told apart best.
 
-    The excess of a pair is proportional to the chance to support one of them and not the other.
+    The excess of a pair is proportional to the probability to support one of them and not the
+    other.
     """
     steps = np.array([0, 1]), np.array([1, 0])
     yield from apart(channel.most_different_rows(), [steps], 1)
@@ -289,9 +290,9 @@ def _query_neighbour_laws(channel: QueryChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
-    """Laws of the class of y and of its value in the row that moves, for every move.
+    """Distributions of the class of y and of its value in the row that moves, for every move.
 
-    Cost O(classes). The laws of a pair are rounded apart.
+    Cost O(classes). The distributions of a pair are rounded apart.
     """
     stack = channel.all_classes
     moves = stack.row[stack.source] * len(channel.classes) + stack.row[stack.target]
@@ -306,9 +307,9 @@ def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
-    """Laws of y_i given x: only y_i tells databases apart that differ in row i.
+    """Distributions of y_i given x: only y_i tells databases apart that differ in record i.
 
-    Cost O(N n) for each row. The laws of a pair are rounded apart.
+    Cost O(N n) for each record. The distributions of a pair are rounded apart.
     """
     law, space = channel.base.probabilities(), channel.space
     steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
@@ -331,7 +332,7 @@ def _factors(channel: TiltedChannel) -> int:
 
 
 def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
-    """Laws of y_i given x by logarithms, where weights underflow."""
+    """Distributions of y_i given x by logarithms, where weights underflow."""
     logs = channel.base.logs_if_rare()
     with np.errstate(divide="ignore"):
         start = np.log(channel.base.probabilities()) if logs is None else logs
@@ -415,7 +416,7 @@ def laws_lost(channel: AbstractChannel) -> float:
 
 @laws_lost.register
 def _tilted_laws_lost(channel: TiltedChannel) -> float:
-    """A zero may be a chance below the range of a double."""
+    """A zero may be a probability below the range of a double."""
     return 2.0 * NORMAL
 
 
@@ -423,7 +424,7 @@ def _tilted_laws_lost(channel: TiltedChannel) -> float:
 @laws_lost.register(RecordChannel)
 @laws_lost.register(SupportChannel)
 def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
-    """Zeros are chances below the range of a double where the level is large, and finite."""
+    """Zeros are probabilities below the range of a double where the level is large, and finite."""
     return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
 
 
@@ -442,5 +443,5 @@ def response(channel: AbstractChannel) -> tuple[int, float] | None:
 
 @response.register
 def _hamming_response(channel: HammingChannel) -> tuple[int, float] | None:
-    """Randomised response of one row with the fewest values, whose a is largest."""
+    """Randomised response of one record with the fewest values, whose a is largest."""
     return min((m for m in channel.space.sizes if m > 1), default=1), channel.epsilon

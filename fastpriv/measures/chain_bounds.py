@@ -1,4 +1,4 @@
-"""Bounds for row-by-row channels on Markov chains that are too long to list.
+"""Bounds for record-by-record channels on Markov chains that are too long to list.
 
 The output that leaks most has no recursion: its probability is a sum over paths, and the output is
 the same for all of them. Bounds follow where the output may depend on the state of the chain.
@@ -30,9 +30,9 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     """Return brackets of the largest leakage upwards and downwards over outputs. Cost O(n m^3).
 
     From below by outputs of period one and two. From above, ln of the largest W is at most 0 and of
-    the least at least that of the rows' least, each divided by the largest entry of its column;
-    the probability of an output is bounded by a recursion in which every step takes the
-    least, or the likeliest, output for each state.
+    the smallest at least that of the rows' smallest, each divided by the largest entry of its
+    column; the probability of an output is bounded by a recursion in which every step takes the
+    smallest, or the likeliest, output for each state.
     """
     n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
@@ -47,7 +47,7 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
         if one.mass > -math.inf:
             up = max(up, one.best - one.mass - one.error)
             down = max(down, one.mass - _least_path(chain, kernels, y) - one.error)
-    # Allowed databases and their outputs are all that the lower ends look at.
+    # Allowed databases and their outputs are all that the lower bounds look at.
     return Bracket(min(up, tops[0]), tops[0]), Bracket(min(down, tops[1]), tops[1])
 
 
@@ -73,7 +73,7 @@ def _outputs(kernels: RowKernels, n: int) -> list[Ints]:
 
 
 def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
-    """Return the least ln of W[x, y] over its column maxima, over databases that can occur."""
+    """Return the smallest ln of W[x, y] over its column maxima, over databases that can occur."""
     from fastpriv.kernels import chain_log_best
 
     widest = max(kernel.shape[1] for kernel in kernels.distinct)
@@ -87,9 +87,9 @@ def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
 def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
     """Return a bracket of the largest H(X) - H(X | Y = y). Cost O(m^4) for each kernel, and O(n).
 
-    At least I(X; Y), its mean. Given y and the row before, a row has a law proportional to
+    At least I(X; Y), its mean. Given y and the row before, a row has a distribution proportional to
     T[a, b] W[b, y_i] v(b), where v, what the later outputs say, is a combination of the columns
-    of T. Entropy is concave, so the row's is least where v is one of the columns.
+    of T. Entropy is concave, so the row's is smallest where v is one of the columns.
     """
     T, n = chain.transition, chain.space.n
     after = T if n > 1 else np.ones((len(T), 1))
@@ -111,7 +111,7 @@ def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
 
 
 def _least_entropy(before: Floats, kernel: RowKernel, after: Floats) -> float:
-    """Return the least entropy of before[a, .] W[., y] after[., c] over a, y and c."""
+    """Return the smallest entropy of before[a, .] W[., y] after[., c] over a, y and c."""
     from scipy.special import xlogy
 
     laws = np.einsum("ab,by,bc->aycb", before, kernel.relative, after)

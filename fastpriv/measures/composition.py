@@ -51,10 +51,10 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     Returns
     -------
     channel
-        Channels that act row by row, such as E_d, give a ProductChannel in which the outputs of
-        each row are paired. Queries give a QueryChannel, on the same answers if they are the same
-        query. Other channels give a matrix with N rows and a column for each tuple of outputs.
-        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each row.
+        Channels that act record by record, such as E_d, give a ProductChannel in which the outputs
+        of each record are paired. Queries give a QueryChannel, on the same answers if they are the
+        same query. Other channels give a matrix with N rows and a column for each tuple of outputs.
+        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each record.
 
     Examples
     --------
@@ -86,7 +86,10 @@ def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
 
 @joined.register
 def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
-    """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
+    """Join the outputs of every record, where both act record by record.
+
+    Cost O(distinct pairs of rows).
+    """
     if not isinstance(second, ProductChannel):
         return _joint(first, second)
     mine, theirs = first.kernels, second.kernels
@@ -98,7 +101,7 @@ def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractC
 
 
 def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
-    """Return the channel of one row with both outputs, rounded inwards."""
+    """Return the channel of one record with both outputs, rounded inwards."""
     one, two = first.exported(1), second.exported(1)
     axes = np.array([[1, len(one)]], dtype=np.int64)
     level = sum_down(round_up(float(part.log_ratios.max())) for part in (first, second))
@@ -189,8 +192,8 @@ def composition_bound(
     total = sum_up(uppers)
     if len(parts) == 1 or total == 0.0:
         return total
-    # Entries of joint laws are rounded products. Relative errors d of the entries move the root of
-    # a capacity by d/sqrt(2) at most, as in ``perturbed``.
+    # Entries of joint distributions are rounded products. Relative errors d of the entries move the
+    # root of a capacity by d/sqrt(2) at most, as in ``perturbed``.
     return raised((math.sqrt(total) + len(parts) * ULP) ** 2, 8.0)
 
 
@@ -202,7 +205,7 @@ def group_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on the capacity of a group of k rows: k times that of one (Theorem 4).
+    """Upper bound on the capacity of a group of k records: k times that of one (Theorem 4).
 
     C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of
     Lemma 4). :func:`group_capacity` is the exact C_k.
@@ -251,16 +254,16 @@ def two_dataset_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on what releases about several data sets of the same people tell about a person.
+    """Upper bound on what releases about several data sets of the same people reveal about one.
 
-    Person i has row i in every data set, and the rows may depend on each other in any way. For two
-    data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem
-    6): the individual capacities of both channels and their cross capacities.
+    Person i has record i in every data set, and the records may depend on each other in any way.
+    For two data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020,
+    Theorem 6): the individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
     first, second, *others : channels or 2-D arrays
-        The mechanisms, on spaces with equally many rows.
+        The mechanisms, on spaces with equally many records.
     gap : float
         As for :func:`individual_capacity`.
     time_limit : float
@@ -273,15 +276,6 @@ def two_dataset_bound(
     float
         Bound in nats, rounded up. The exact value, where two of them fit as a matrix, is
         ``individual_capacity(pair_datasets(first, second))``.
-
-    Notes
-    -----
-    Outputs are independent given the data sets, so together they tell at most the sum of what each
-    of them tells about all rows of the person. The output of data set j tells C^{j,j} at most about
-    the row in data set j. Given this row, it tells at most a cross capacity about the others, which
-    together have as many values as the product of their sizes. All rows of the person together have
-    the product of all sizes, whose cross capacity is a bound as well, and so is the channel
-    capacity. The least of the three is used.
 
     Examples
     --------
@@ -320,14 +314,14 @@ def _values(mechanisms: list[AbstractChannel]) -> int:
 def pair_datasets(
     first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike
 ) -> AbstractChannel:
-    """Joint channel of releases about two data sets of the same people, row i a pair of values.
+    """Joint channel of releases about two data sets of the same people, record i a pair of values.
 
     p(y_1, y_2 | x_1, x_2) = p_1(y_1|x_1) p_2(y_2|x_2) (Wu-Xia-He 2020, Definition 20).
 
     Parameters
     ----------
     first, second : channels or 2-D arrays
-        The mechanisms, on spaces with equally many rows.
+        The mechanisms, on spaces with equally many records.
 
     Returns
     -------
@@ -373,7 +367,7 @@ def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel
     return mechanisms
 
 
-# What several releases tell about a row, if the prior has some least entropy.
+# What several releases reveal about a record, if the prior has an entropy of at least b.
 
 
 def constrained_composition_bound(
@@ -384,15 +378,15 @@ def constrained_composition_bound(
     gap: float = 1e-3,
     time_limit: float = 60.0,
 ) -> float:
-    """Upper bound on what releases tell about k rows, for priors with an entropy of at least b.
+    """Upper bound on what releases reveal about k records, for priors of entropy at least b.
 
     C_k^b of a composition (Wu-Xia-He 2020, Assumption 3) is NOT at most the sum of C_k^b of its
     parts: after an output the posterior may have less entropy. It is at most
 
         C_k^b(first) + c_2(b - C(1)) + c_3(b - C(1) - C(2)) + ...
 
-    Here C(j) is the channel capacity of release j and c_j the least concave majorant of its C_k^b
-    as a function of b, which is C_k below 0.
+    Here C(j) is the channel capacity of release j and c_j the smallest concave majorant of its
+    C_k^b as a function of b, which is C_k below 0.
 
     Parameters
     ----------
@@ -400,12 +394,11 @@ def constrained_composition_bound(
         The mechanisms, all on the same databases, with outputs that are independent given the
         database.
     b : float
-        Least entropy of the prior in nats, 0 .. ln N.
+        Smallest entropy of the prior in nats, 0 .. ln N.
     k : int
-        Size of the group of rows, 1 .. n.
+        Size of the group of records, 1 .. n.
     points : int
-        Entropies at which capacities of later releases are taken. Between them the larger one
-        counts, so that more points give a smaller bound.
+        Entropies at which capacities of later releases are taken. More points give a smaller bound.
     gap : float
         As for :func:`constrained_capacity`.
     time_limit : float
@@ -415,12 +408,6 @@ def constrained_composition_bound(
     -------
     float
         Bound in nats, rounded up. Never above the sum of the unconstrained capacities.
-
-    Notes
-    -----
-    Let Y be the outputs before release j. I(X_G; Y, Y_j) = I(X_G; Y) + I(X_G; Y_j | Y). Given Y = y
-    the prior is the posterior, with an entropy H_y, and release j tells at most c_j(H_y). The mean
-    of H_y is H(X) - I(X; Y) >= b - C(1) - ... - C(j-1), and c_j is concave and does not increase.
 
     Examples
     --------
@@ -468,7 +455,7 @@ def _majorant(
 
 
 def _hull(x: Floats, y: Floats, at: float) -> float:
-    """Return the least concave function above some points, at one place. Rounded up."""
+    """Return the smallest concave function above some points, at one place. Rounded up."""
     left, right = x <= at, x >= at
     best = float(y[x == at].max(initial=0.0))
     for a, u in zip(x[left], y[left], strict=True):

@@ -27,15 +27,14 @@ from fastpriv._matrices.correlation import (
     sparse_correlation,
 )
 from fastpriv._matrices.tilted import SMALL
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv._structure.type_pairs import (
     laws_error,
-    log_sizes,
     rise_of_laws,
     rises,
     type_laws,
-    types_array,
 )
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
@@ -53,13 +52,13 @@ from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
 
-#: Most entries of the matrix of a row-by-row channel that is formed to be certified.
+#: Most entries of the matrix of a record-by-record channel that is formed to be certified.
 _FORMED = 1 << 22
 #: Longest vector of a search without the matrix.
 _LONGEST = 1 << 24
-#: Most values of neighbouring rows that are treated as one row.
+#: Most values of neighbouring records that are treated as one record.
 _GROUP = 64
-#: Width up to which a bracket is that of rounding, and is returned as its upper end.
+#: Width up to which a bracket is that of rounding, and is returned as its upper bound.
 _NARROW = 1e-5
 #: Differences of rows below this number may be lost to underflow.
 _LOST = 2.0**-900
@@ -73,8 +72,6 @@ _TYPES = 4096
 def maximal_correlation(
     channel: AbstractChannel, prior: Distribution | ArrayLike
 ) -> float | Bracket: ...
-
-
 @overload
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
@@ -82,8 +79,6 @@ def maximal_correlation(
     *,
     out: Floats | None = ...,
 ) -> float | Bracket | Floats: ...
-
-
 def maximal_correlation(
     channel: AbstractChannel | ArrayLike,
     prior: Distribution | ArrayLike,
@@ -94,16 +89,16 @@ def maximal_correlation(
 
     The largest correlation of a function of the database with a function of the output, which is
     the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
-    independent, and 1 if and only if they have a non-constant function in common. Its square is a
-    lower bound on :func:`sdpi_constant`. The mean squared error of any estimate of a function of
-    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section III-B).
+    independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared error of any
+    estimate of a function of the database is at least 1 - rho^2 times its variance
+    (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------
     channel : channel, 2-D array, scipy.sparse matrix, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
         Where to put the correlations of a stack.
 
@@ -111,21 +106,15 @@ def maximal_correlation(
     -------
     float or Bracket, or array of length B for a stack
         rho, rounded up; a bracket where it is only bounded: for long Markov chains, and for
-        exchangeable rows of three or more values unless both bounds meet. For matrices whose
-        smaller side s is at most 4096, and for all channels that reduce to such matrices, it is a
-        proved upper bound, with a relative error of about s^2 2^-53. Beyond, it is a singular
-        value from the Lanczos method plus its residual of 1e-10. That no larger singular value
-        exists is then certain up to the probability that the fixed random start is orthogonal to
-        its vector.
+        exchangeable records of three or more values unless both bounds meet. Matrices whose smaller
+        side exceeds 4096 get a singular value from the Lanczos method plus its residual of 1e-10.
+        That none is larger is then certain up to the probability that the random start is
+        orthogonal to its vector.
 
     Notes
     -----
-    The first singular pair is known. It is subtracted entry by entry, from differences of rows,
-    so that no digits are lost at epsilon 1e-8. Cost O(N K s) for a matrix, and O(nonzeros) for
-    each step with a sparse one. For independent rows rho is the largest of the rows' correlations
-    (Witsenhausen 1975), in closed form for E_d on the uniform prior. For exchangeable bits
-    through one kernel it follows from the types, O(n^3). Row-by-row channels on other priors cost
-    O(N n) for each step.
+    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) for each step with a sparse one. For
+    independent records rho is the largest correlation of a record (Witsenhausen 1975).
 
     Examples
     --------
@@ -183,7 +172,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
     """Widen a correlation of at most ``most`` by the errors of the matrix.
 
-    A norm of the joint law over the roots of its margins, which moves by what they do.
+    A norm of the joint distribution over the roots of its margins, which moves by what they do.
     """
     off = 4.0 * channel.matrix_error
     return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))
@@ -193,8 +182,9 @@ def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
 def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database.
 
-    If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
-    most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
+    If the distribution of the answer is off by a factor of at most 1 + e at every answer, rho is
+    off by at most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a
+    projection.
     """
     rho = row_correlation(channel.kernel, channel.query.law(prior))
     off = 4.0 * channel.query.law_error
@@ -203,7 +193,7 @@ def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracket:
-    """Row by row, in the structure of the prior."""
+    """Record by record, in the structure of the prior."""
     rho = rows_correlation(prior, channel.kernels)
     # Of E_d at 5e-324 the differences are lost; nothing is known but that they are small.
     lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel.kernels.distinct)
@@ -276,7 +266,7 @@ def _own_correlation(channel: TiltedChannel) -> Bracket:
 
 @singledispatch
 def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
-    """Maximal correlation across a channel that acts row by row.
+    """Maximal correlation across a channel that acts record by record.
 
     The general algorithm takes the vector of the prior. Cost O(N n) for each of some hundred
     products, or through the matrix while it is small.
@@ -335,13 +325,13 @@ def largest(rows: list[Bracket]) -> Bracket:
 
 @singledispatch
 def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
-    """Maximal correlation of one row's value and its output, when the value follows ``law``."""
+    """Maximal correlation of one record's value and its output, when the value follows ``law``."""
     return matrix_correlation(kernel.matrix, law)
 
 
 @row_correlation.register
 def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
-    """Return a - b for the uniform law. Take the matrix for others."""
+    """Return a - b for the uniform distribution. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
         return Bracket(lowered(kernel.gap, 8.0), min(raised(kernel.gap, 8.0), 1.0))
     return shrinking_correlation(kernel.gap, kernel.off, law)
@@ -359,7 +349,7 @@ def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
 
 @singledispatch
 def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the laws of some values minus their mean, from differences, and that mean."""
+    """Return the distributions of some values minus their mean, from differences, and that mean."""
     laws = kernel.matrix[values]
     apart = laws - laws[0]
     shift = apart.mean(axis=0)
@@ -368,7 +358,7 @@ def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats
 
 @excess.register
 def _symmetric_excess(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return (a - b) (I - 1/m) and the uniform law."""
+    """Return (a - b) (I - 1/m) and the uniform distribution."""
     m, mean = kernel.m, 1.0 / kernel.m
     check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
     return (kernel.gap * (np.eye(m) - mean))[values], np.full(m, mean)
@@ -388,7 +378,7 @@ def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, li
 
 
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
-    """Maximal correlation across a row-by-row channel, from the vector of any prior.
+    """Maximal correlation across a record-by-record channel, from the vector of any prior.
 
     Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
     """
@@ -405,7 +395,8 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
-    # The law of Y is the product of the rows' common laws plus its excess over that product.
+    # The distribution of Y is the product of the rows' common distributions plus its excess over
+    # that product.
     common = laws[0]
     for row in laws[1:]:
         common = np.asarray(np.kron(common, row), dtype=np.float64)
@@ -425,7 +416,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
 
 
 class Axis:
-    """The matrix of a row as W = 1 law' + D: a law common to all inputs, and the excess D."""
+    """The matrix of a record as W = 1 law' + D: a law common to all inputs, and the excess D."""
 
     def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
         self.matrix, self.excess, self.law = matrix, excess, law
@@ -445,7 +436,7 @@ class Axis:
 
 
 def _grouped(axes: Sequence[Axis]) -> list[Axis]:
-    """Join neighbouring rows while they are small, for fewer and larger matrix products."""
+    """Join neighbouring records while they are small, for fewer and larger matrix products."""
     groups: list[Axis] = [axes[0]]
     for axis in axes[1:]:
         last = groups[-1].matrix.shape
@@ -473,7 +464,7 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
     return e
 
 
-# Maximal correlation of exchangeable rows and their outputs, all through one kernel.
+# Maximal correlation of exchangeable records and their outputs, all through one kernel.
 #
 # Functions of the rows split into those of the type alone and those that are orthogonal to all of
 # them. The operator B = sqrt(p/q) W of the correlation keeps both parts. On the first it is that of
@@ -481,12 +472,12 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
 # functions that change sign when rows 1 and 2 are exchanged, because every irreducible part of it
 # holds such a function. On them B acts by the 2 x 2 minors of W in rows 1 and 2, and by W in the
 # other n - 2 rows. With the absolute values of the minors the operator is non-negative, so that its
-# norm is attained by functions of the type of the other rows: an upper bound. With the minors
+# norm is attained by functions of the type of the other records: an upper bound. With the minors
 # themselves such functions give a lower bound. For bits there is one minor, and both are the same.
 
 
 def fits(n: int, kernel: RowKernel) -> bool:
-    """Whether the table of the laws of types is small enough."""
+    """Whether the table of the distributions of types is small enough."""
     m, outputs = kernel.shape
     most = math.comb(n + max(m, outputs) - 1, n)
     return (n + 1) ** (m + outputs - 2) <= _TABLE and most <= _TYPES
@@ -507,22 +498,24 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     with np.errstate(divide="ignore"):
         log_q = np.logaddexp.reduce(log_p[:, None] + np.log(table), axis=0)
     apart = _rise(less, kernel, table, types, outputs, int(np.argmax(log_p)))
-    # Logs of laws and weights: errors in proportion to their sizes, and those of the tables.
+    # Logs of distributions and weights: errors in proportion to their sizes, and those of the
+    # tables.
     sizes = float(np.abs(log_p).max()) + float(np.abs(log_q[log_q > -math.inf]).max())
     relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
     pair = _of_types(*apart, log_p, log_q)
     if n > 1:
-        left = 0.5 * (log_p - log_sizes(types))
-        right = np.where(log_q > -math.inf, 0.5 * (log_sizes(outputs) - log_q), -math.inf)
+        left = 0.5 * (log_p - log_multinomials(types))
+        right = np.where(log_q > -math.inf, 0.5 * (log_multinomials(outputs) - log_q), -math.inf)
         swapped = _of_swaps(n, kernel, (types, left), (outputs, right))
         pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
     return _rounded(pair, relative, len(log_p))
 
 
 def tilted_correlation(tilt: TypeTilt, prior: Exchangeable) -> Bracket:
-    """Return a bracket of the maximal correlation of a tilted channel of exchangeable rows.
+    """Return a bracket of the maximal correlation of a tilted channel of exchangeable records.
 
-    Its operator is R between two diagonal matrices as well: sqrt(p)/(R q) and q/sqrt(law of Y).
+    Its operator is R between two diagonal matrices as well: sqrt(p)/(R q) and q/sqrt(distribution
+    of Y).
     """
     log_p = tilt.log_prior(prior)
     seen, n = log_p > -math.inf, tilt.n
@@ -551,7 +544,7 @@ def _rounded(pair: tuple[float, float], relative: float, count: int) -> Bracket:
 
 
 def _grid(types: Ints, outputs: Ints) -> tuple[Ints, ...]:
-    """Return the index of all pairs of types in a table of laws."""
+    """Return the index of all pairs of types in a table of distributions."""
     return (*(c[:, None] for c in types[1:]), *(c[None, :] for c in outputs[1:]))
 
 
@@ -605,7 +598,7 @@ def _of_swaps(
     first = matrix[s, u] * (steps[t, v] - steps[s, v])
     second = matrix[s, v] * (steps[t, u] - steps[s, u])
     minors, error = first - second, 8.0 * ULP * (np.abs(first) + np.abs(second))
-    halves = 0.5 * log_sizes(left[1])[:, None] - 0.5 * log_sizes(right[1])
+    halves = 0.5 * log_multinomials(left[1])[:, None] - 0.5 * log_multinomials(right[1])
     with np.errstate(divide="ignore"):
         logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] + right[2] + halves
     weight = np.exp(logs)
@@ -617,7 +610,7 @@ def _of_swaps(
 
 
 def _pairs_and_rest(types: Ints, logs: Floats) -> tuple[Ints, Ints, Floats]:
-    """Split types into two different values of rows 1 and 2 and the type of the other rows.
+    """Split types into two different values of rows 1 and 2 and the type of the other records.
 
     Returns the two values, the type of the others, and the number of the type in ``logs``.
     """

@@ -45,9 +45,9 @@ _NO_LOW = np.iinfo(np.int64).max
 _NO_HIGH = -1
 #: How many entries of a boolean matrix are read at a time.
 _BLOCK = 1 << 20
-#: Most values of a row that an attribute is asked for.
+#: Most values of a record that an attribute is asked for.
 _VALUES = 1 << 20
-#: A function of the value of one row.
+#: A function of the value of one record.
 RowFunction = Callable[[int], Hashable] | Mapping[int, Hashable] | Sequence[Hashable]
 #: Products below may have lost digits. They count as zero, which is on the safe side.
 _TINY = 1e-290
@@ -72,8 +72,8 @@ def discloses(
         The mechanism.
     attribute : 1-D integer array, 2-D array, function or mapping
         A label g(x) for every database, or a kernel p(u|x) with one row for every database. With
-        ``row=i``, a function of x_i: a callable, a mapping from the values of row i to labels, or
-        a list of m_i labels.
+        ``row=i``, a function of x_i: a callable, a mapping from the values of record i to labels,
+        or a list of m_i labels.
     prior : Distribution or 1-D array, optional
         Databases of probability zero under it are left out. By default every one is possible.
     row : int, optional
@@ -82,10 +82,10 @@ def discloses(
     Returns
     -------
     bool
-        Cost O(N K) for a matrix, one row after the other for channels that act row by row. E_d,
-        E_i and tilted laws disclose nothing, also where a chance is too small for a double. With
-        ``row=i`` no databases are listed for channels that act row by row and for queries, unless
-        a prior with dependent rows rules some of them out: O(m_i K).
+        Cost O(N K) for a matrix, one record after the other for channels that act record by record.
+        E_d, E_i and tilted distributions disclose nothing, also where a probability is too small
+        for a double. With ``row=i`` no databases are listed for channels that act record by record
+        and for queries, unless a prior with dependent rows rules some of them out: O(m_i K).
 
     Examples
     --------
@@ -136,8 +136,9 @@ def singles_out(
     Returns
     -------
     bool
-        Cost O(distinct rows) for channels that act row by row, O(N K) for a matrix. Databases are
-        listed if dependent rows rule some of them out. A point mass leaves nothing to single out.
+        Cost O(distinct records) for channels that act record by record, O(N K) for a matrix.
+        Databases are listed if dependent rows rule some of them out. A point mass leaves nothing to
+        single out.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def _alone(channel: AbstractChannel) -> bool:
 
 
 def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
-    """Whether every row has an output with a single cause. Cost O(distinct rows)."""
+    """Whether every record has an output with a single cause. Cost O(distinct records)."""
     laws, which, _, _ = prior.paired(channel.kernels)
     choices = False
     for law, kernel in zip(laws, which, strict=True):
@@ -189,14 +190,14 @@ def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
 
 @singledispatch
 def least_support(channel: AbstractChannel) -> int:
-    """Return the least number of databases that can cause an output, over outputs that occur."""
+    """Return the smallest number of databases that can cause an output, over outputs that occur."""
     counts = (channel.nearest_matrix() > 0.0).sum(axis=0)
     return int(counts[counts > 0].min())
 
 
 @least_support.register
 def _product_least_support(channel: ProductChannel) -> int:
-    """Product over rows of the least number of values behind an output. O(distinct rows)."""
+    """Product over rows of the smallest number of values behind an output. O(distinct records)."""
     counts = [(k.matrix > 0.0).sum(axis=0) for k in channel.kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
     used = np.bincount(channel.kernels.assignment, minlength=len(least)).tolist()
@@ -206,7 +207,7 @@ def _product_least_support(channel: ProductChannel) -> int:
 @least_support.register(HammingChannel)
 @least_support.register(TiltedChannel)
 def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
-    """All databases, also where a chance rounds to 0."""
+    """All databases, also where a probability rounds to 0."""
     return channel.space.size
 
 
@@ -228,9 +229,9 @@ def disclosure_threshold(
 ) -> float:
     """Pointwise maximal leakage below which nothing, or a given attribute, cannot be disclosed.
 
-    Without an attribute it is ln 1/(1 - p_min), where p_min is the least positive probability of a
-    database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the least
-    likely database. Below it no output can rule out any.
+    Without an attribute it is ln 1/(1 - p_min), where p_min is the smallest positive probability of
+    a database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the
+    smallest likely database. Below it no output can rule out any.
 
     The threshold of an attribute U is -ln max_u P(S_u), where S_u is the set of databases for which
     U is certainly u. For a function of the database that is the min-entropy of U (Theorem 3.5
@@ -239,7 +240,7 @@ def disclosure_threshold(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     attribute : 1-D integer array, 2-D array, function or mapping, optional
         As for :func:`discloses`.
     row : int, optional
@@ -365,7 +366,7 @@ def lower_entropy_attribute(
 ) -> Floats:
     """Build an attribute of smaller min-entropy that is disclosed along with a given one.
 
-    Let u be the value that an output settles. W replaces any other value of U by u with chance
+    Let u be the value that an output settles. W replaces any other value of U by u with probability
     lambda. The output that settles U = u then settles W = u, and W is easier to guess as soon as
     lambda > (max p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6). The lambda
     halfway between this bound and one is taken.
@@ -377,7 +378,7 @@ def lower_entropy_attribute(
     attribute : 1-D integer array or 2-D array
         As for :func:`discloses`, which must find it disclosed.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
 
     Returns
     -------
@@ -434,7 +435,7 @@ def _as_kernel(attribute: ArrayLike) -> Floats:
 def value_range(
     space: Space, attribute: ArrayLike, prior: Distribution | ArrayLike | None
 ) -> tuple[Ints, Ints]:
-    """Return the least and largest attribute value of every database, neutral if impossible."""
+    """Return the smallest and largest attribute value of every database, neutral if impossible."""
     given = check.array(attribute, "attribute")
     size = space.size
     if given.ndim not in (1, 2) or len(given) != size:
@@ -487,7 +488,7 @@ def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[In
 
 @attribute_range.register
 def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """One row after the other."""
+    """One record after the other."""
     for i, m in enumerate(channel.space.sizes):
         # Rows before i are outputs by now. Row i comes first, the rest behind it.
         seen = channel.kernels[i].matrix > 0.0
@@ -503,7 +504,7 @@ def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> 
 def _hamming_or_tilted_attribute_range(
     channel: AbstractChannel, low: Ints, high: Ints
 ) -> tuple[Ints, Ints]:
-    """Every database can cause every output that occurs, also where its chance rounds to 0."""
+    """Every database can cause every output that occurs, also where its probability rounds to 0."""
     return low.min(keepdims=True), high.max(keepdims=True)
 
 
@@ -520,7 +521,7 @@ def _query_attribute_range(channel: QueryChannel, low: Ints, high: Ints) -> tupl
 
 
 def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return the least ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, per y.
+    """Return the smallest ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, per y.
 
     ``low`` and ``high`` may have further axes after the first. Cost O(N K) for each of them.
     """
@@ -537,7 +538,7 @@ def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints
 
 
 def row_codes(attribute: Any, row: int, m: int) -> Ints:
-    """Return a number for each value of a row, equal where the attribute is equal."""
+    """Return a number for each value of a record, equal where the attribute is equal."""
     check.fits(m, "the attribute of every value of the row", "merge values", _VALUES)
     if callable(attribute):
         labels = [_called(attribute, value) for value in range(m)]
@@ -579,7 +580,7 @@ def _called(attribute: Callable[[int], Hashable], value: int) -> Hashable:
 
 
 def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distribution | None) -> bool:
-    """Whether some output settles a function of row i, given as a number for each value."""
+    """Whether some output settles a function of record i, given as a number for each value."""
     seen = row_causes(channel, prior, i)
     if seen is None:
         space = channel.space
@@ -600,7 +601,7 @@ def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distributi
 def row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """Return which values of row i can be behind each output, None where databases are listed.
+    """Return which values of record i can be behind each output, None where databases are listed.
 
     Outputs that leave the same values possible may be taken together.
     """
@@ -611,7 +612,7 @@ def row_causes(
 def _product_row_causes(
     channel: ProductChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """The row by itself, if the other rows cannot rule out any of its values."""
+    """The row by itself, if the other records cannot rule out any of its values."""
     if not (isinstance(prior, Product) or every_database(prior)):
         return None
     return np.asarray((channel.kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
@@ -622,7 +623,7 @@ def _product_row_causes(
 def _hamming_or_tilted_row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_]:
-    """Every database can cause every output that occurs, also where its chance rounds to 0."""
+    """Every database can cause every output that occurs, also where its probability rounds to 0."""
     return _occurs(channel, prior, i)[:, None]
 
 
@@ -639,7 +640,7 @@ def _query_row_causes(
 
 
 def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDArray[np.bool_]:
-    """Return which values of row i can occur."""
+    """Return which values of record i can occur."""
     if prior is None:
         return np.ones(channel.space.sizes[i], dtype=bool)
     return np.asarray(prior.log_marginal(i)[0] > -math.inf)
@@ -651,7 +652,7 @@ def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDA
 def remaining_uncertainty(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
 ) -> float:
-    """Least min-entropy that an output leaves in any attribute of the database, in nats.
+    """Smallest min-entropy that an output leaves in any attribute of the database, in nats.
 
     It is -ln max_y (1 - min_x q(x|y)), q(x|y) the posterior and x over the support of the prior.
     The attribute is any function of the database that is not constant on the support. Its
@@ -674,7 +675,8 @@ def remaining_uncertainty(
 
     Notes
     -----
-    Cost O(N K), or O(distinct rows) if the channel acts row by row and rows are independent.
+    Cost O(N K), or O(distinct records) if the channel acts record by record and records are
+    independent.
 
     Examples
     --------
@@ -695,6 +697,11 @@ def remaining_uncertainty(
 @singledispatch
 def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
     """Return ln of the least posterior probability of a database that may occur, rounded down."""
+    return _matrix_log_rarest(channel, prior)
+
+
+def _matrix_log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
+    """Through the matrix."""
     weights = prior.probabilities()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]
@@ -704,9 +711,9 @@ def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
 
 @_log_rarest.register
 def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
-    """Add up the rows, if they are independent."""
+    """Add up the records, if they are independent."""
     if not isinstance(prior, Product):
-        return _log_rarest.dispatch(AbstractChannel)(channel, prior)
+        return _matrix_log_rarest(channel, prior)
     laws, which, counts, _ = prior.paired(channel.kernels)
     total = 0.0
     for law, kernel, count in zip(laws, which, counts, strict=True):

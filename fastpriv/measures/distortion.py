@@ -16,7 +16,6 @@ from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -26,7 +25,7 @@ from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked, table
 from fastpriv.priors import Distribution
 
 __all__ = ["distortion"]
@@ -58,10 +57,10 @@ def distortion(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     metric : 2-D array, optional
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
-        number of rows that change; outputs must then be databases.
+        number of records that change; outputs must then be databases.
     out : array of length B, optional
         Where to put the distortions of a stack.
 
@@ -89,7 +88,7 @@ def distortion(
 def _stack_distortion(
     stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
 ) -> Floats:
-    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
+    """Distortion of every matrix of a stack; without a metric, the probability of a change."""
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
@@ -115,16 +114,10 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 
     The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
     """
-    return matrix_distance(channel, np.array(channel.nearest_matrix()), prior)
+    return matrix_distance(channel, prior)
 
 
-@expected_distance.register
-def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return matrix_distance(channel, channel.table(), prior)
-
-
-def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
+def matrix_distance(channel: AbstractChannel, prior: Distribution) -> float:
     """Expected Hamming distance from the matrix of a channel. Cost O(N^2 n)."""
     space = channel.space
     if channel.output_space != space:
@@ -132,7 +125,7 @@ def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distributio
             f"outputs are not databases ({channel.output_count} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
-    return kernels.hamming_cost(matrix, prior.probabilities(), channel.databases)
+    return kernels.hamming_cost(table(channel), prior.probabilities(), channel.databases)
 
 
 @expected_distance.register
@@ -143,7 +136,7 @@ def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> floa
 
 @expected_distance.register
 def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
-    """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
+    """Add up the records. Cost O(distinct records) and the marginals of the prior."""
     if channel.output_space != channel.space:
         raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
     total = []
@@ -164,7 +157,7 @@ def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> 
 def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    Under another one the cost is O(N n), or O(types^2) for exchangeable records. Through the matrix
     while it is small: its terms are positive.
     """
     if channel.is_own_prior(prior):
@@ -174,7 +167,7 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
-        return matrix_distance(channel, channel.nearest_matrix(), prior)
+        return matrix_distance(channel, prior)
     return float((prior.probabilities() * tilted_distances(channel)).sum())
 
 
@@ -188,7 +181,7 @@ def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distributio
 
 @expected_distance.register
 def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
-    """Add up the classes. Cost O(classes) and the law of the counts of values."""
+    """Add up the classes. Cost O(classes) and the distribution of the counts of values."""
     stack, weights = channel.all_classes, channel.type_weights(prior)
     if weights is None:
         query = Histogram(channel.space.n, channel.space.sizes[0])
@@ -198,7 +191,7 @@ def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
-    """Expected number of rows that R_epsilon moves: h(epsilon), for any row sizes."""
+    """Expected number of records that R_epsilon moves: h(epsilon), for any row sizes."""
     return math.fsum(
         len(rows) * (kernel.m - 1) * kernel.off
         for kernel, rows in row_kernels.groups()

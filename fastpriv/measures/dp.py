@@ -21,7 +21,6 @@ from fastpriv._structure.leakage import log_slack, row_slack
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -29,9 +28,9 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
-from fastpriv.channels.tilted import FEW, TiltedProduct
+from fastpriv.channels.tilted import FEW
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.inputs import as_channel, is_stack, stacked
+from fastpriv.measures.inputs import as_channel, is_stack, measure_as_product, stacked, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.spaces import Space
@@ -45,31 +44,27 @@ _BLOCK = 1 << 20
 
 @overload
 def dp_level(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Differential privacy level of a mechanism.
 
-    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one row) and
+    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one record) and
     outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
     for x and impossible for a neighbour.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
-        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
-        rows.
+        The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
+        the output distribution for value x.
     out : array of length B, optional
         Where to put the levels of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct rows)
+        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct records)
         for products, closed form for E_d and E_i.
 
     Examples
@@ -88,12 +83,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
-    return matrix_level(np.array(channel.nearest_matrix()), channel.space.axes)
-
-
-@neighbour_level.register
-def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel.table(), channel.space.axes)
+    return matrix_level(table(channel), channel.space.axes)
 
 
 @neighbour_level.register
@@ -104,7 +94,7 @@ def _record_neighbour_level(channel: RecordChannel) -> float:
 
 @neighbour_level.register
 def _product_neighbour_level(channel: ProductChannel) -> float:
-    """The level of the worst row, as for its matrix alone. Cost O(distinct rows)."""
+    """The level of the worst record, as for its matrix alone. Cost O(distinct records)."""
     return max(0.0, *map(_row_level, channel.kernels.distinct))
 
 
@@ -140,7 +130,7 @@ def _columns_neighbour_level(channel: ColumnsChannel) -> float:
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
-    """Return the level of a query whose answers have the given output laws."""
+    """Return the level of a query whose answers have the given output distributions."""
     pairs = channel.query.neighbours()
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
@@ -152,12 +142,12 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
-    """The largest ratio over moves of one row from class to class. Cost O(classes)."""
+    """The largest ratio over moves of one record from class to class. Cost O(classes)."""
     return _class_level(channel, channel.all_entries)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
-    """Return ln of the largest ratio of a number per class over moves of one row."""
+    """Return ln of the largest ratio of a number per class over moves of one record."""
     source, target = channel.all_classes.source, channel.all_classes.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
@@ -166,7 +156,7 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
-    """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
+    """Epsilon + eps_X of the prior R q if every value of every record can come out, else less."""
     if not channel.space.has_neighbours:
         return 0.0
     if channel.is_listable:
@@ -183,20 +173,18 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
     return live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
-@neighbour_level.register
-def _tilted_product_neighbour_level(channel: TiltedProduct) -> float:
-    """Take the rows."""
-    return neighbour_level(channel.as_product)
+measure_as_product(neighbour_level)
 
 
-# Ratios of chances between neighbours that mechanisms with tilted laws have.
+# Ratios of probabilities between neighbours, of mechanisms with tilted distributions.
 
 
 def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:
-    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in row i, and more.
+    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in record i, and more.
 
-    The entry (s, t) is for databases whose row i is s and t. With w the law q through all rows but
-    i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before these cancel.
+    The entry (s, t) is for databases whose record i is s and t. With w the distribution q through
+    all rows but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
+    these cancel.
     """
     space, kernel = channel.space, channel.hamming_kernels[i]
     assert isinstance(kernel, Symmetric)
@@ -244,7 +232,7 @@ def live_level(
 ) -> float:
     """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
 
-    When row i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
+    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
     value s that never comes out therefore never gives the full e^epsilon. Where only one value
     does, the output says nothing about the row, and the prior's own ratios are left.
     """

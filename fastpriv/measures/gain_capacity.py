@@ -44,9 +44,10 @@ GainLike = ArrayLike | gain_functions.Row | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GainCapacity(Bracket):
-    """The largest g-leakage over priors, and a prior that has the lower end.
+    """The largest g-leakage over priors, and a prior that has the lower bound.
 
-    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform law was used.
+    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform distribution
+    was used.
 
     Examples
     --------
@@ -157,7 +158,8 @@ def additive_g_capacity(
     -------
     GainCapacity
         In units of the gain; the search is that of :func:`g_capacity`. For a right guess of at most
-        16 databases all sets are listed, since some uniform law on a set is worst: O(2^N K).
+        16 databases all sets are listed, since some uniform distribution on a set is worst: O(2^N
+        K).
 
     Examples
     --------
@@ -229,7 +231,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases; only its support matters.
+        Distribution of the databases; only its support matters.
 
     Returns
     -------
@@ -257,22 +259,23 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     gains : {"unit", "spanning", "bounded"}
         The class. ``"unit"``: g[w, x] in [0, 1]. ``"spanning"``: g[w, x] - g[w, x'] at most 1 for
-        every action. ``"bounded"``: g at most 1 and no law has a negative vulnerability. Each
-        class contains the one before, up to a constant.
+        every action. ``"bounded"``: g at most 1 and no distribution has a negative vulnerability.
+        Each class contains the one before, up to a constant.
 
     Returns
     -------
     float
-        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct rows) for
-        ``"bounded"`` and row-by-row channels.
+        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct records) for
+        ``"bounded"`` and record-by-record channels.
 
     Notes
     -----
-    - Unit gains: min over laws r of sum_x p(x) TV(W_x, r), the deficiency of knowing nothing. A
-      law r is filled greedily, since the sum is convex and piecewise linear in each r(y).
+    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of knowing
+      nothing. A
+      distribution r is filled greedily, since the sum is convex and piecewise linear in each r(y).
     - Spanning gains: the mean total variation between posterior and prior, the Kantorovich
       distance of the hyper-distributions (Alvim et al. 2014).
     - Bounded gains: 1 - sum_y min_x p(y|x) over databases that occur, whatever the prior is
@@ -318,9 +321,9 @@ def _uncommon(kernels: RowKernels) -> float:
 
 
 def nearest_law(W: Floats, prior: Floats) -> float:
-    """Return the least sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
+    """Return the smallest sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
 
-    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the least
+    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the smallest
     entries and spend what is left of the mass 1 where the rate is largest.
     """
     order = np.argsort(W, axis=0, kind="stable")

@@ -24,7 +24,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hyper:
-    """Which laws of the database outputs lead to, and with which probability.
+    """Which distributions of the database outputs lead to, and with which probability.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
 
     Returns
     -------

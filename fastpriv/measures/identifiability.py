@@ -49,7 +49,7 @@ ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
-#: Times 2^900 and the least double, chances from here on have all their digits.
+#: Times 2^900 and the smallest double, probabilities from here on have all their digits.
 _RARE = 2.0**-848
 #: How many entries of pairs of answers are compared at a time.
 _BLOCK = 1 << 20
@@ -57,14 +57,10 @@ _BLOCK = 1 << 20
 
 @overload
 def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
-
-
 @overload
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Floats: ...
-
-
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Floats:
@@ -79,7 +75,7 @@ def identifiability_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -109,7 +105,7 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the level from the joint law. Cost O(N K n).
+    """Return the level from the joint distribution. Cost O(N K n).
 
     Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
     """
@@ -122,7 +118,7 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
-    """From the joint law; with one row every two databases are neighbours."""
+    """From the joint distribution; with one record every two databases are neighbours."""
     if channel.space.n == 1 and prior.logs_if_rare() is None:
         level = measured(kernels.posterior_levels, channel.table(), prior.probabilities()[None])
         if not math.isnan(level):
@@ -165,7 +161,7 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
 
 @posterior_level.register
 def _product_posterior_level(channel: ProductChannel, prior: Distribution) -> float:
-    """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
+    """The worst sum of a record's and the prior's log-ratios. Cost O(distinct records)."""
     worst = [0.0]
     for kernel, rows in channel.kernels.groups():
         ratios = prior.log_ratios(rows)
@@ -222,7 +218,7 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
 @posterior_level.register
 def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
-    """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
+    """Over moves of one record from class to class, O(classes), if the prior knows their odds."""
     odds = type_odds(channel, prior)
     if odds is None:
         return posterior_level(channel.as_channel(), prior)
@@ -320,7 +316,7 @@ def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
 
 
 def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
-    """Return the largest ln of posterior odds over moves of one row, and its place.
+    """Return the largest ln of posterior odds over moves of one record, and its place.
 
     Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
     the odds of neighbours matter by their types only.

@@ -29,7 +29,7 @@ from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.inputs import as_pair, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, stacked, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import apply_rows
 from fastpriv.priors.exchangeable import substitute, without_one
@@ -53,34 +53,31 @@ def mutual_information(
 ) -> float | Bracket | Floats:
     """Mutual information I(X; Y) between database and output, in nats.
 
-    It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
-    by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
-    digits even at epsilon 1e-8: it is rounded to nearest, with a relative error below 1e-12 down
-    to 1e-307. What is less than the least double counts as that, so that 0 means that nothing is
-    told. Two exceptions: a product of given factors whose rows do not sum to one may be off
-    by the square of what the sums differ by, some 1e-32; a tilted law or E_i of more than 1,024
-    databases that is no product has an absolute error, some ulp of n ln m.
+    Computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
+    f(d) = (1+d) ln(1+d) - d (Wang-Ying-Zhang 2015, Definition 4).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        A float, except for a row-by-row channel on a Markov prior that is too long for the exact
-        sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
-        a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
+        Rounded to nearest, with a relative error below 1e-12 down to 1e-307; 0 means that nothing
+        is revealed. A certified bracket on Markov priors that are too long for the exact sum.
 
-    References
-    ----------
-    Wang-Ying-Zhang 2015, Definition 4.
+    Notes
+    -----
+    Two exceptions to this error: a product of given factors whose rows do not sum to one may be off
+    by the square of the difference, some 1e-32. A tilted mechanism of more than 1,024 databases
+    that is no product has an absolute error, some ulp of n ln m. Cost O(N K) for a matrix;
+    randomised response costs O(N n) on a dense prior, O(n^2) on exchangeable bits, O(distinct
+    records) on a product.
 
     Examples
     --------
@@ -103,24 +100,21 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return told_information(np.array(channel.nearest_matrix()), prior.probabilities())
-
-
-@information.register
-def _dense_information(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return told_information(channel.table(), prior.probabilities())
+    return told_information(table(channel), prior.probabilities())
 
 
 @information.register
 def _query_information(channel: QueryChannel, prior: Distribution) -> float:
-    """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
+    """Return I(answer; Y), which is I(X; Y).
+
+    Cost O(answers K) and the distribution of the answer.
+    """
     return told_information(channel.kernel.matrix, channel.query.law(prior))
 
 
 @information.register
 def _product_information(channel: ProductChannel, prior: Distribution) -> float | Bracket:
-    """Row by row, in the structure of the prior."""
+    """Record by record, in the structure of the prior."""
     return rows_information(prior, channel.kernels)
 
 
@@ -128,10 +122,10 @@ def _product_information(channel: ProductChannel, prior: Distribution) -> float 
 def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """Through differences of rows while these fit. Otherwise O(N n) if dense.
 
-    Under its own prior it is the information of E_d applied to q. Under another dense prior it is
-    E ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the law of Y. These logarithms cancel, so
-    the absolute error is a few ulp of n ln m. In types for exchangeable rows, at a cost of
-    O(types^2).
+    Under its own prior it is the information of E_d applied to q. Under another dense prior it is E
+    ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the distribution of Y. These logarithms
+    cancel, so the absolute error is a few ulp of n ln m. In types for exchangeable records, at a
+    cost of O(types^2).
     """
     formed = channel.excess()
     if formed is not None:
@@ -170,14 +164,14 @@ def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -
     if channel.is_own_prior(prior):
         noise = compiled.entropy(channel.hamming_kernels[0].matrix[0])
         return max(0.0, float(prior.entropy()) - channel.space.n * noise)
-    return information.dispatch(TiltedChannel)(channel, prior)
+    return _tilted_information(channel, prior)
 
 
 @information.register
 def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit.
 
-    The prior of E_i is what it is defined by: there it is E_d applied to q, row by row.
+    The prior of E_i is what it is defined by: there it is E_d applied to q, record by record.
     """
     if isinstance(channel, PosteriorChannel) and channel.is_own_prior(prior):
         return rows_information(channel.base, channel.hamming_kernels)
@@ -189,7 +183,7 @@ def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> 
 
 @information.register
 def _type_information(channel: TypeChannel, prior: Distribution) -> float | Bracket:
-    """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
+    """Add up non-negative terms over classes if records are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
 
     weights = channel.type_weights(prior)
@@ -257,13 +251,13 @@ def _conditional(column: AbstractChannel, joint: Floats) -> float:
 
 @information.register
 def _record_information(channel: RecordChannel, prior: Distribution) -> float | Bracket:
-    """That of the columns, under the same law of the record."""
+    """That of the columns, under the same distribution of the record."""
     return information(channel.columns, channel.columns_prior(prior))
 
 
 @singledispatch
 def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracket:
-    """Return I(X; Y) across a channel that acts row by row, without cancellation.
+    """Return I(X; Y) across a channel that acts record by record, without cancellation.
 
     The general algorithm takes the vector of the prior, as for :class:`Dense`.
     """
@@ -274,8 +268,8 @@ def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracke
 def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
-    The i-th term needs the joint law of the first i - 1 outputs and row i, which is a transform
-    of the law of the first i rows. Cost O(N n) and three vectors.
+    The i-th term needs the joint distribution of the first i - 1 outputs and record i, which is a
+    transform of the distribution of the first i rows. Cost O(N n) and three vectors.
     """
     sizes, terms = prior.space.sizes, []
     prefix = prior.probabilities()
@@ -289,7 +283,7 @@ def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
 
 @rows_information.register
 def _product_rows_information(prior: Product, kernels: RowKernels) -> float:
-    """Return the sum of the information of every row. Cost O(distinct rows)."""
+    """Return the sum of the information of every record. Cost O(distinct records)."""
     laws, which, counts, _ = prior.paired(kernels)
     return math.fsum(
         c * kernels.distinct[j].information(prior.distinct[k][None, :])
@@ -331,6 +325,6 @@ def _markov_rows_information(prior: Markov, kernels: RowKernels) -> float | Brac
 def through_entries(prior: Distribution) -> int:
     """Return how many numbers a pass of the rows through a channel takes, beyond O(N) or O(n).
 
-    For exchangeable rows these are the types of the outputs, for every number of rows.
+    For exchangeable records these are the types of the outputs, for every number of records.
     """
     return prior.space.n * prior.type_weights.size if isinstance(prior, Exchangeable) else 0

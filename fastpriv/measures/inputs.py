@@ -14,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, Channel
+from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Distribution
 from fastpriv.priors.base import as_prior
@@ -49,6 +50,20 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
             "noise with infinitely many outputs has measures of its own, see its methods"
         )
     return Channel(channel, space)
+
+
+def table(channel: AbstractChannel) -> Floats:
+    """Return W[x, y] to the nearest doubles, in C order for kernels. It must not be changed."""
+    return channel.table() if isinstance(channel, Channel) else np.array(channel.nearest_matrix())
+
+
+def measure_as_product(measure: Any) -> None:
+    """Let a dispatched measure take a tilted product as the product channel that it is."""
+
+    def tilted_product(channel: TiltedProduct, *further: Any) -> Any:
+        return measure(channel.as_product, *further)
+
+    measure.register(TiltedProduct, tilted_product)
 
 
 def _array_like(given: object) -> bool:
@@ -87,7 +102,7 @@ def _same_labels(channel: object, prior: object) -> None:
 
 
 def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
-    """Return the number of a row, checked."""
+    """Return the number of a record, checked."""
     number = check.integer(i, "row", 0)
     if number >= mechanism.space.n:
         raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {short(number)}")
@@ -149,14 +164,14 @@ def sparse_matrix(channel: Any) -> Any:
 
 # Stacks: many plain matrices of one shape, measured by one call.
 #
-# Each matrix W[b] of a stack (B, N, K) is a channel of one row with N values. A stack is worked
+# Each matrix W[b] of a stack (B, N, K) is a channel of one record with N values. A stack is worked
 # through in blocks that fit the cache, split over threads. Nothing of the size of the stack is
 # made.
 
 
 def is_stack(channel: object, out: object = None) -> bool:
     """Whether a channel is a stack of matrices: an array of three axes, or a list of matrices."""
-    # A channel object, the usual argument, is told by its type alone.
+    # A channel object, the usual argument, is revealed by its type alone.
     stack = isinstance(channel, _ARRAYS) and _axes(channel) == 3
     if out is not None and not stack:
         raise InvalidInput("out is for a stack of matrices, an array of shape (B, N, K)")
@@ -274,7 +289,7 @@ def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def _own(priors: Floats, first: int, last: int) -> Floats:
-    """Return the priors of a block; one row is a checked prior, common to all channels."""
+    """Return the priors of a block; one record is a checked prior, common to all channels."""
     if len(priors) == 1:
         return priors
     if last - first == 1:
@@ -298,7 +313,7 @@ def _repaired(part: Floats, laws: tuple[Floats, ...], first: int) -> tuple[Float
     Raises
     ------
     InvalidInput
-        If one is not a law; the message says which.
+        If one is not a distribution; the message says which.
     """
     part = part.copy()
     for b in np.flatnonzero(_off(part).any(axis=1)).tolist():
@@ -312,7 +327,7 @@ def _repaired(part: Floats, laws: tuple[Floats, ...], first: int) -> tuple[Float
 
 
 def _off(laws: Floats) -> NDArray[np.bool_]:
-    """Which laws along the last axis have negative numbers or do not sum to one."""
+    """Which distributions along the last axis have negative numbers or do not sum to one."""
     with np.errstate(over="ignore", invalid="ignore"):
         close = np.abs(laws.sum(axis=-1) - 1.0) <= check.ROUNDED
     return np.asarray(~close | ~(laws.min(axis=-1) >= 0.0))

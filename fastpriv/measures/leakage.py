@@ -50,7 +50,16 @@ from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
 from fastpriv.measures.information import mutual_information
-from fastpriv.measures.inputs import Kernel, as_channel, as_pair, is_stack, measured, stacked
+from fastpriv.measures.inputs import (
+    Kernel,
+    as_channel,
+    as_pair,
+    is_stack,
+    measure_as_product,
+    measured,
+    stacked,
+    table,
+)
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import LISTED
 from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
@@ -76,12 +85,8 @@ _CLEAR = 50.0
 
 @overload
 def maximal_leakage(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Maximal leakage, ln sum_y max_x p(y|x).
 
@@ -97,7 +102,7 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up. One pass over a matrix, O(distinct rows) for products.
+        Nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -112,12 +117,8 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_capacity(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
 
@@ -134,7 +135,7 @@ def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> floa
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. One pass over a matrix, O(distinct rows) for products.
+        Level in nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -170,19 +171,19 @@ def _record_extreme_level(channel: RecordChannel) -> float:
 
 @extreme_level.register
 def _product_extreme_level(channel: ProductChannel) -> float:
-    """The sum over rows. Cost O(distinct rows)."""
+    """The sum over records. Cost O(distinct records)."""
     return add_over_rows(channel, [float(k.log_ratios.max()) for k in channel.kernels.distinct])
 
 
 @extreme_level.register
 def _hamming_extreme_level(channel: HammingChannel) -> float:
-    """Epsilon for every row that has a second value, the product rounded up."""
+    """Epsilon for every record that has a second value, the product rounded up."""
     return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
 @extreme_level.register
 def _type_extreme_level(channel: TypeChannel) -> float:
-    """From the largest and least entry for each type of output. Cost O(classes)."""
+    """From the largest and smallest entry for each type of output. Cost O(classes)."""
     ends = [(entry.max(), entry.min()) for entry in channel.entries if entry.max() > 0]
     most, least = np.array(ends).T
     return round_up(float(log_ratio(most, least).max()))
@@ -190,7 +191,7 @@ def _type_extreme_level(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _tilted_extreme_level(channel: TiltedChannel) -> float:
-    """From the largest and least tilt behind every output. Cost O(N n m), or O(types)."""
+    """From the largest and smallest tilt behind every output. Cost O(N n m), or O(types)."""
     types = channel.by_type
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
@@ -202,7 +203,7 @@ def _tilted_extreme_level(channel: TiltedChannel) -> float:
 
 @extreme_level.register
 def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
-    """Chain: the worst x differs from the output y in every row. Cost O(n m^4)."""
+    """Chain: the worst x differs from the output y in every record. Cost O(n m^4)."""
     chain, n = channel.prior, channel.space.n
     best = opposite_path(chain.initial, chain.transition, n)
     return raised(channel.epsilon * n + best, n + 16.0)
@@ -210,7 +211,7 @@ def _posterior_chain_extreme_level(channel: PosteriorChain) -> float:
 
 @extreme_level.register
 def _tilted_product_extreme_level(channel: TiltedProduct) -> float:
-    """The sum over rows, whose factors were rounded."""
+    """The sum over records, whose factors were rounded."""
     return extreme_level(channel.as_product) + 4.0 * row_slack(channel.hamming_kernels)
 
 
@@ -228,12 +229,8 @@ def _columns_extreme_level(channel: ColumnsChannel) -> float:
 
 @overload
 def strong_dp_level(channel: AbstractChannel) -> float: ...
-
-
 @overload
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-
-
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Strong (local) differential privacy level, over all pairs of databases.
 
@@ -262,14 +259,10 @@ def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float
 
 @overload
 def leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
-
-
 @overload
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
-
-
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -282,7 +275,7 @@ def leakage_factor(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -306,14 +299,10 @@ def leakage_factor(
 
 @overload
 def worst_leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
-
-
 @overload
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
-
-
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
@@ -327,7 +316,7 @@ def worst_leakage_factor(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -335,9 +324,9 @@ def worst_leakage_factor(
     -------
     float or Bracket, or array of length B for a stack
         Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
-        O(N n m) for row-by-row channels, O(distinct rows) where the rows are independent too.
-        Counts, sums and histograms cost O(n sums + answers K) under priors with a structure,
-        mechanisms on types O(classes) under exchangeable ones.
+        O(N n m) for record-by-record channels, O(distinct records) where the records are
+        independent too. Counts, sums and histograms cost O(n sums + answers K) under priors with a
+        structure, mechanisms on types O(classes) under exchangeable ones.
 
     Examples
     --------
@@ -351,7 +340,7 @@ def worst_leakage_factor(
     gain = entropy_gain(mechanism, law)
     if (
         gain == 0.0 and mutual_information(mechanism, law) != 0.0
-    ):  # what is told lowers some entropy
+    ):  # what is revealed lowers some entropy
         gain = LEAST
     return _share(gain, law.entropy())
 
@@ -376,39 +365,56 @@ def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
 # ln sum_y max_x p(y|x), the maximal leakage of every structure: from above and from below.
 
 
-@singledispatch
 def maxima_level(channel: AbstractChannel) -> float:
-    """Return ln of the sum over outputs of the largest p(y|x)."""
-    return log_total(channel.column_maxima())
+    """Return ln of the sum over outputs of the largest p(y|x), rounded up."""
+    return maxima(channel)[0]
 
 
-@maxima_level.register
-def _dense_maxima_level(channel: Channel) -> float:
+def maxima_floor(channel: AbstractChannel) -> float:
+    """Return ln of the sum over outputs of the largest p(y|x), rounded down.
+
+    The level rounded up is above the truth by at most twice its error and a few ulp of itself: of
+    an excess and its logarithm for a record, of a product and a sum over records, and what raised
+    them.
+    """
+    level, error = maxima(channel)
+    return max(0.0, lowered(level - 2.0 * error, 64.0))
+
+
+@singledispatch
+def maxima(channel: AbstractChannel) -> tuple[float, float]:
+    """Return ln sum_y max_x p(y|x) rounded up, and its absolute error besides a few ulp of it."""
+    return log_total(channel.column_maxima()), 0.0
+
+
+@maxima.register
+def _dense_maxima(channel: Channel) -> tuple[float, float]:
     """One pass over the matrix."""
     level = measured(kernels.maxima_levels, channel.table())
-    return log_total(channel.column_maxima()) if math.isnan(level) else level
+    return log_total(channel.column_maxima()) if math.isnan(level) else level, 0.0
 
 
-@maxima_level.register
-def _record_maxima_level(channel: RecordChannel) -> float:
+@maxima.register
+def _record_maxima(channel: RecordChannel) -> tuple[float, float]:
     """The level of the columns."""
-    return maxima_level(channel.columns)
+    return maxima(channel.columns)
 
 
-@maxima_level.register
-def _product_maxima_level(channel: ProductChannel) -> float:
-    """The sum over rows. Cost O(distinct rows)."""
-    return add_over_rows(channel, [_row_maxima(k) for k in channel.kernels.distinct])
+@maxima.register
+def _product_maxima(channel: ProductChannel) -> tuple[float, float]:
+    """The sum over records, each of which underflow may have changed. O(distinct records)."""
+    level = add_over_rows(channel, [_kernel_maxima(k) for k in channel.kernels.distinct])
+    return level, 8.0 * LEAST * channel.space.n
 
 
 @singledispatch
-def _row_maxima(kernel: RowKernel) -> float:
-    """Return ln of the sum of the largest entries of the columns of a row. Rounded up."""
+def _kernel_maxima(kernel: RowKernel) -> float:
+    """Return ln of the sum of the largest entries of the columns of a kernel. Rounded up."""
     return log_total(kernel.column_maxima)
 
 
-@_row_maxima.register
-def _symmetric_row_maxima(kernel: Symmetric) -> float:
+@_kernel_maxima.register
+def _symmetric_kernel_maxima(kernel: Symmetric) -> float:
     """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
     if kernel.m == 1:
         return 0.0
@@ -417,111 +423,59 @@ def _symmetric_row_maxima(kernel: Symmetric) -> float:
     return log1p_up(quotient_up(top, bottom))
 
 
-@maxima_level.register
-def _type_maxima_level(channel: TypeChannel) -> float:
+@maxima.register
+def _type_maxima(channel: TypeChannel) -> tuple[float, float]:
     """From the largest entry for each type of output. Cost O(classes)."""
     tops = np.array([entry.max() for entry in channel.entries])
     total = math.fsum(tops * np.exp(channel.types.log_sizes))
-    return max(0.0, log_up(total)) + maxima_slack(channel)
+    error = (8 * channel.space.n + 64) * ULP  # logarithms of class sizes are sums over n records
+    return max(0.0, log_up(total)) + error, error
 
 
-@maxima_level.register
-def _tilted_maxima_level(channel: TiltedChannel) -> float:
-    """From the column maxima, which carry the rounding of n factors.
+@maxima.register
+def _tilted_maxima(channel: TiltedChannel) -> tuple[float, float]:
+    """From the column maxima, which are products of n factors.
 
     The largest p(y|x) is at x = y. In types: ln sum_y q(y) R[y, y] / (R q)(y). Cost O(types).
     """
     tilt = channel.by_type
     if tilt is None:
-        return log_total(channel.column_maxima()) + maxima_slack(channel)
+        error = 4.0 * row_slack(channel.hamming_kernels)
+        return log_total(channel.column_maxima()) + error, error
     terms = (tilt.log_stay + tilt.log_law - tilt.log_each)[tilt.occurs]
-    return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + maxima_slack(channel)
+    return round_up(max(0.0, float(np.logaddexp.reduce(terms)))) + tilt.error, tilt.error
 
 
-@maxima_level.register
-def _posterior_chain_maxima_level(channel: PosteriorChain) -> float:
+@maxima.register
+def _posterior_chain_maxima(channel: PosteriorChain) -> tuple[float, float]:
     """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
     chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
     check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
     mean = log_mean_inverse(chain.initial, chain.transition, n, channel.epsilon)
     stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
-    return round_up(max(0.0, mean + stay)) + maxima_slack(channel)
+    # The floats of R, of the chain and of epsilon are off by a few ulp for each record.
+    error = 64.0 * n * ULP * (1.0 + channel.epsilon + chain.epsilon_x())
+    return round_up(max(0.0, mean + stay)) + error, error
 
 
-@maxima_level.register
-def _tilted_product_maxima_level(channel: TiltedProduct) -> float:
-    """The sum over rows, whose factors were rounded."""
-    return maxima_level(channel.as_product) + maxima_slack(channel)
+@maxima.register
+def _tilted_product_maxima(channel: TiltedProduct) -> tuple[float, float]:
+    """The sum over records, whose kernels were rounded."""
+    error = 4.0 * row_slack(channel.hamming_kernels)
+    return maxima(channel.as_product)[0] + error, error
 
 
-@maxima_level.register
-def _support_maxima_level(channel: SupportChannel) -> float:
-    """Reports that support some value reach e^epsilon times their base chance. Closed form."""
-    return supports.maxima(channel)
+@maxima.register
+def _support_maxima(channel: SupportChannel) -> tuple[float, float]:
+    """Reports that support some value reach e^epsilon times their base probability."""
+    return supports.maxima(channel), 0.0
 
 
-@maxima_level.register
-def _columns_maxima_level(channel: ColumnsChannel) -> float:
+@maxima.register
+def _columns_maxima(channel: ColumnsChannel) -> tuple[float, float]:
     """The sum over columns."""
-    return sum_up([maxima_level(column) for column in channel.columns])
-
-
-def maxima_floor(channel: AbstractChannel) -> float:
-    """Return ln of the sum over outputs of the largest p(y|x), rounded down.
-
-    The level rounded up is above the truth by at most twice its slack and a few ulp of itself: of
-    an excess and its logarithm for a row, of a product and a sum over rows, and what raised
-    them.
-    """
-    return max(0.0, lowered(maxima_level(channel) - 2.0 * maxima_slack(channel), 64.0))
-
-
-@singledispatch
-def maxima_slack(channel: AbstractChannel) -> float:
-    """Bound the absolute error of ln sum_y max_x p(y|x), besides a few ulp of itself."""
-    return 0.0
-
-
-@maxima_slack.register
-def _product_maxima_slack(channel: ProductChannel) -> float:
-    """What underflow may have cost each row."""
-    return 8.0 * LEAST * channel.space.n
-
-
-@maxima_slack.register
-def _record_maxima_slack(channel: RecordChannel) -> float:
-    return maxima_slack(channel.columns)
-
-
-@maxima_slack.register
-def _type_maxima_slack(channel: TypeChannel) -> float:
-    """Logarithms of class sizes, each a sum over n rows."""
-    return (8 * channel.space.n + 64) * ULP
-
-
-@maxima_slack.register
-def _tilted_maxima_slack(channel: TiltedChannel) -> float:
-    """Probabilities that are products over n rows."""
-    tilt = channel.by_type
-    return 4.0 * row_slack(channel.hamming_kernels) if tilt is None else tilt.error
-
-
-@maxima_slack.register
-def _posterior_chain_maxima_slack(channel: PosteriorChain) -> float:
-    """The floats of R, of the chain and of epsilon are off by a few ulp for each row."""
-    spread = channel.epsilon + channel.prior.epsilon_x()
-    return 64.0 * channel.space.n * ULP * (1.0 + spread)
-
-
-@maxima_slack.register
-def _tilted_product_maxima_slack(channel: TiltedProduct) -> float:
-    """One kernel for each row, made from one of the prior."""
-    return 4.0 * row_slack(channel.hamming_kernels)
-
-
-@maxima_slack.register
-def _columns_maxima_slack(channel: ColumnsChannel) -> float:
-    return sum_up([maxima_slack(column) for column in channel.columns])
+    levels, errors = zip(*map(maxima, channel.columns), strict=True)
+    return sum_up(levels), sum_up(errors)
 
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
@@ -540,14 +494,8 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
     The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
     and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
     """
-    gain = matrix_gain(np.array(channel.nearest_matrix()), prior.probabilities())
+    gain = matrix_gain(table(channel), prior.probabilities())
     return gain + 4.0 * channel.matrix_error * (1.0 + math.log(channel.space.size))
-
-
-@entropy_gain.register
-def _dense_entropy_gain(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return matrix_gain(channel.table(), prior.probabilities())
 
 
 @entropy_gain.register
@@ -564,7 +512,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
     weights = log_type_weights(types, view)
     top = int(weights.argmax())
     others = math.fsum(np.exp(np.delete(weights, top)))
-    if others < 0.5:  # the logarithm of a chance close to one
+    if others < 0.5:  # the logarithm of a probability close to one
         weights[top] = math.log1p(-others)
     for classes, entry in zip(channel.classes, channel.entries, strict=True):
         logs = weights[classes.row] - types.log_sizes[classes.row]
@@ -578,7 +526,7 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
 def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
     """Take the answers, and the entropy of the database given each. Cost O(answers K).
 
-    To this comes the cost of the law of the answer.
+    To this comes the cost of the distribution of the answer.
     """
     query, laws = channel.query, channel.kernel.matrix
     return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
@@ -586,7 +534,7 @@ def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
 
 @entropy_gain.register
 def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float | Bracket:
-    """Row by row, in the structure of the prior."""
+    """Record by record, in the structure of the prior."""
     return rows_gain(prior, channel.kernels)
 
 
@@ -594,7 +542,7 @@ def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float
 def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
     """Take the prior divided by R q through R. Cost O(N n m), or O(types^2).
 
-    Under the channel's own prior every posterior is R, with the entropy of n rows of E_d.
+    Under the channel's own prior every posterior is R, with the entropy of n records of E_d.
     """
     if channel.is_own_prior(prior) and channel.space.size > LISTED:
         return own_gain(channel)
@@ -626,15 +574,12 @@ def own_gain(channel: TiltedChannel) -> float:
     return min(max(0.0, whole - noise) + error, raised(whole, 128.0))
 
 
-@entropy_gain.register
-def _tilted_product_entropy_gain(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
-    """Take the rows."""
-    return entropy_gain(channel.as_product, prior)
+measure_as_product(entropy_gain)
 
 
 @singledispatch
 def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
-    """Largest H(X) - H(X | Y = y) across a channel that acts row by row. Cost O(N n m)."""
+    """Largest H(X) - H(X | Y = y) across a channel that acts record by record. Cost O(N n m)."""
     return vector_gain(
         prior.probabilities(), prior.probabilities(), kernels, logs=prior.logs_if_rare()
     )
@@ -692,7 +637,7 @@ def type_gain(
 
 @rows_gain.register
 def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
-    """Add up the largest gains of the rows. Cost O(distinct rows)."""
+    """Add up the largest gains of the rows. Cost O(distinct records)."""
     laws, which, counts, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     gains = [matrix_gain(kernels.distinct[j].matrix, prior.distinct[k]) for k, j in pairs]

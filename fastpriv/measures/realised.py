@@ -39,17 +39,11 @@ INFORMATION_ERROR = 2.0**-40
 def realised_level(channel: AbstractChannel | ArrayLike) -> float:
     """Differential privacy level of what ``channel.sample`` draws.
 
-    A sampler cannot have the chances of a formula. It has those of its integer thresholds, and
-    this is their level. E_d keeps a value for ``stay`` of at most 2^64 equally likely words and
-    moves it to each other value for ``move`` of them. The ratio stay/move is rounded down, so the
-    realised level is at most epsilon. Other rows, matrices and queries round every law to integer
-    weights out of 2^64. A weight is less than one away from the exact number; zeros stay zero and
-    every positive chance is at least 2^-64, so the level is finite where the nominal one is.
-
-    Optimal and tilted mechanisms draw a database in steps, by coins whose chances are binary
-    floating-point numbers realised as they stand. Each chance is a few units in the last place
-    from the quotient that it stands for, and so is the product over steps. The level is then the
-    nominal one plus twice the largest sum of these errors, which is an upper bound.
+    A sampler has the probabilities of its integer thresholds, and this is their level. Randomised
+    response has a realised level of at most epsilon. Other channels round every distribution to
+    integer weights out of 2^64; zeros stay zero and every positive probability is at least 2^-64,
+    so the level is finite where the nominal one is. Optimal and tilted mechanisms draw a database
+    in steps, and their level is the nominal one plus twice the largest error of these steps.
 
     Parameters
     ----------
@@ -121,13 +115,13 @@ def _record_realised(channel: RecordChannel) -> tuple[AbstractChannel, float]:
 
 @drawn_level.register
 def _product_drawn_level(channel: ProductChannel) -> float:
-    """Level of the integer thresholds of the worst row. Cost O(distinct rows)."""
+    """Level of the integer thresholds of the worst record. Cost O(distinct records)."""
     return max(kernel.thresholds.level() for kernel in channel.kernels.distinct)
 
 
 @realised.register
 def _product_realised(channel: ProductChannel) -> tuple[AbstractChannel, float]:
-    """The integer thresholds of every row, read as doubles; R_e at its realised level."""
+    """The integer thresholds of every record, read as doubles; R_e at its realised level."""
     kinds = [
         Symmetric(kernel.m, kernel.thresholds.level())
         if isinstance(kernel, Symmetric)
@@ -163,7 +157,7 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     """The level of the entries, plus two errors of a few ulp.
 
     A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
-    likely without error. The chances of the classes are divided by their sum, which is not
+    likely without error. The probabilities of the classes are divided by their sum, which is not
     exactly 1.
     """
     totals = np.bincount(channel.all_classes.row, channel.class_masses)
@@ -176,9 +170,9 @@ def _type_drawn_level(channel: TypeChannel) -> float:
 def _tilted_drawn_level(channel: TiltedChannel) -> float:
     """A bound where rows are drawn in turn.
 
-    Given the rows before it, row i comes out with a chance that is right to some ulp, so p(y|x)
-    is realised to within n times as much. Two of these errors, and twice what clipping changed in
-    the law of E_i, are added to the nominal level.
+    Given the rows before it, record i comes out with a probability that is right to some ulp, so
+    p(y|x) is realised to within n times as much. Two of these errors, and twice what clipping
+    changed in the distribution of E_i, are added to the nominal level.
     """
     if not channel.space.has_neighbours:
         return 0.0
@@ -210,7 +204,8 @@ def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     """The same mechanism at the realised level.
 
     What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
-    the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
+    the distribution b, which reveals nothing, has any ratio from 1 to e. Unary encoding is drawn as
+    it is.
     """
     drawn = {**channel.definition(), "epsilon": drawn_level(channel)}
     return channel.from_definition(drawn), 0.0
@@ -232,7 +227,7 @@ def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
 # Levels of what is drawn, from those of the channel that stands for the draws and its slack.
 
 
-def raised(level: float, slack: float) -> float:
+def with_draws(level: float, slack: float) -> float:
     """Raise a level by what the draws can have on top of it."""
     return round_up(level + slack) if slack else level
 
@@ -241,6 +236,6 @@ def raised_information(value: float, slack: float) -> float:
     """Raise an information or a capacity by what the draws can have on top of it.
 
     Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
-    most I + 2/e, q being the law of the output under W.
+    most I + 2/e, q being the distribution of the output under W.
     """
-    return raised(value + slack * (1.0 + 2.0 * value), slack)
+    return with_draws(value + slack * (1.0 + 2.0 * value), slack)

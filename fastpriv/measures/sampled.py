@@ -38,15 +38,15 @@ class SampledLeakage:
     Attributes
     ----------
     dp_level : Bracket
-        Differential privacy level; the lower end is an audit. The upper end is infinite as long as
-        some output was never seen from a database.
+        Differential privacy level; the lower bound is an audit. The upper bound is infinite as long
+        as some output was never seen from a database.
     maximal_leakage : Bracket
         ln sum_y max_x p(y|x).
     mutual_information, min_entropy_leakage : Bracket or None
         Under the prior.
     pml : Brackets or None
         Pointwise maximal leakage of every output, if it occurs at all. With an unknown prior the
-        upper end is infinite where nothing keeps the probability of the output from zero.
+        upper bound is infinite where nothing keeps the probability of the output from zero.
     pml_level : Bracket or None
         That of the worst output.
     lower, upper : arrays of shape (N, K)
@@ -118,8 +118,8 @@ def leakage_from_samples(
         Number of outputs. It must be known: draws cannot bound the leakage of outputs that nobody
         has heard of.
     prior : Distribution, 1-D array, "drawn" or None
-        The law of the inputs where it is known; ``"drawn"`` where x are independent draws from a
-        prior that is not known; None for the measures that need no prior.
+        The distribution of the inputs where it is known; ``"drawn"`` where x are independent draws
+        from a prior that is not known; None for the measures that need no prior.
     beta : float
         Probability that some bracket is wrong, at most.
 
@@ -183,8 +183,8 @@ def leakage_from_counts(
         ``counts[x, y]``, the number of draws of output y from input x. A row of zeros is an input
         that was not tried.
     prior : Distribution, 1-D array, "drawn" or None
-        The law of the inputs where it is known; ``"drawn"`` where inputs were drawn from a prior
-        that is not known; None for the measures that need no prior.
+        The distribution of the inputs where it is known; ``"drawn"`` where inputs were drawn from a
+        prior that is not known; None for the measures that need no prior.
     space : Space or sequence of int, optional
         The databases, N in number, for the neighbours of differential privacy; by default all
         inputs are neighbours.
@@ -200,13 +200,13 @@ def leakage_from_counts(
     -----
     Every p(y|x) gets a Clopper-Pearson interval; all of them hold at once with probability
     1 - beta by the union bound. With ``prior="drawn"`` so do intervals of every p(x, y), p(x) and
-    p(y). Brackets are bounds over all laws within these intervals:
+    p(y). Brackets are bounds over all distributions within these intervals:
 
-    - I(X; Y) is at most sum_x p(x) D(W_x || q) for every law q, and at least
+    - I(X; Y) is at most sum_x p(x) D(W_x || q) for every distribution q, and at least
       sum p(x, y) ln V(x|y)/p(x) for every V. Over the intervals, the first is bounded by chords
       and the second is linear. Both q and V are improved in turn.
     - Posterior vulnerability is at least the success of one way of guessing, and at most a sum of
-      largest upper ends, less what rows that add up to one cannot have.
+      largest upper bounds, less what rows that add up to one cannot have.
     - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at ends of the intervals.
 
     Examples

@@ -1,10 +1,10 @@
-"""What reports that support some values tell about one row: sums over the supports.
+"""What reports that support some values reveal about one record: sums over the supports.
 
-With r = e^-epsilon and s the prior mass of the support of a report, the report has probability
-b (r + (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures
-under a prior are means or extremes of functions of s under the law b of reports: over listed
-reports, over the law of the size of the support for a uniform prior, or between bounds that a
-mean, a variance and a range prove.
+With r = e^-epsilon and s the prior mass of the support of a report, the report has probability b (r
++ (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures under a
+prior are means or extremes of functions of s under the distribution b of reports: over listed
+reports, over the distribution of the size of the support for a uniform prior, or between bounds
+that a mean, a variance and a range prove.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ERROR = 2.0**-40
 _MASS_ERROR = 2.0**-44
 #: How many of the likeliest values are followed one by one in a bracket.
 _FOLLOWED = 12
-#: Terms of a binomial law below this share of the largest one do not reach the last digit.
+#: Terms of a binomial distribution below this share of the largest one do not reach the last digit.
 _NEGLIGIBLE = 1e-30
 
 
@@ -110,7 +110,7 @@ def uniform_information(channel: SupportChannel) -> float:
 
 
 def _uniform_masses(channel: SupportChannel) -> tuple[Floats, Floats]:
-    """Masses of supports under the uniform prior, and their chances under b."""
+    """Masses of supports under the uniform prior, and their probabilities under b."""
     if channel.listed is not None:
         masses = np.clip(channel.masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
         return masses, np.full(len(masses), 1.0 / len(masses))
@@ -139,8 +139,8 @@ def capacity(channel: SupportChannel) -> Bracket:
 def contraction(channel: SupportChannel) -> Bracket:
     """Contraction of the two values that are told apart best.
 
-    Reports support one, the other, or both or none, and the first two have chances e^epsilon c and
-    c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
+    Reports support one, the other, or both or none, and the first two have probabilities e^epsilon
+    c and c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
     (e^epsilon - 1)^2 c/(e^epsilon + 1).
     """
     with localcontext(EXACT):
@@ -167,7 +167,7 @@ def correlation(channel: SupportChannel) -> Bracket:
 
 
 def binomial(n: int, q: float) -> tuple[Floats, Floats]:
-    """Sizes and chances of a binomial law, as ratios to its mode; those that matter."""
+    """Sizes and probabilities of a binomial law, as ratios to its mode; those that matter."""
     mode = min(n, int((n + 1) * q))
     reach = int(14.0 * math.sqrt(n * q * (1.0 - q))) + 60
     up = np.arange(mode, min(n, mode + reach), dtype=np.float64)
@@ -186,9 +186,9 @@ def _bounded_gain(channel: SupportChannel, p: Floats) -> tuple[float, float]:
 
     Given which of the likeliest values are supported, the mean and the variance of the mass of the
     others are known, and its range. The third derivative of the gain in s is positive, so it lies
-    between two parabolas: both touch it inside the range, one meets it at the lower end and is
-    below, the other meets it at the upper end and is above. The mean of a parabola follows from
-    mean and variance; it is that of a law on two points (Markov and Krein).
+    between two parabolas: both touch it inside the range, one meets it at the lower bound and is
+    below, the other meets it at the upper bound and is above. The mean of a parabola follows from
+    mean and variance; it is that of a distribution on two points (Markov and Krein).
     """
     rising = np.sort(p)
     rest, followed = rising[:-_FOLLOWED], rising[-_FOLLOWED:]
@@ -252,10 +252,10 @@ def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 
 def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """Largest leakages over reports: those of the least and of the largest supports.
+    """Largest leakages over reports: those of the smallest and of the largest supports.
 
-    Subset selection reaches the sum of the least values, unary encoding every sum. Supports that
-    the prior rules out altogether, or that hold all it allows, tell nothing.
+    Subset selection reaches the sum of the smallest values, unary encoding every sum. Supports that
+    the prior rules out altogether, or that hold all it allows, reveal nothing.
     """
     if channel.listed is not None:
         return leakages(channel, prior).largest()

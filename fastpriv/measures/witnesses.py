@@ -25,10 +25,10 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.identifiability import likeliest_move, likeliest_step, type_odds
+from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     count_leakages,
     leakages,
@@ -40,17 +40,16 @@ from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.results import Witness
 from fastpriv.spaces import Space
 
-#: Most outputs that are listed, and most entries that are searched.
-FEW, _SCANNED = 5, 1 << 25
+#: Most outputs that are listed.
+FEW = 5
+#: Most entries that are searched, a tenth of a second.
+_SCANNED = 1 << 25
 
 
 @singledispatch
 def step_witness(channel: AbstractChannel, prior: Distribution | None = None) -> Witness:
-    """Return what attains the neighbour level, or under a prior the posterior level.
-
-    Through the matrix; TooLarge where it is too large to be searched.
-    """
-    return _matrix_step(channel, None if prior is None else prior.probabilities())
+    """Return what attains the neighbour level, or under a prior the posterior level."""
+    return matrix_step_witness(channel, prior)
 
 
 @singledispatch
@@ -63,6 +62,11 @@ def extreme_witness(channel: AbstractChannel) -> Witness:
 @singledispatch
 def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Return the output that leaks most, and the likeliest database behind it."""
+    return matrix_leakage_witness(channel, prior)
+
+
+def matrix_leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
+    """Through the matrix; TooLarge where it is too large to be searched."""
     y = int(leakages(channel, prior).above.argmax())
     column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
     return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
@@ -102,11 +106,14 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
     return int(apart.argmax())
 
 
-def _matrix_step(channel: AbstractChannel, prior: Floats | None) -> Witness:
-    """Find the neighbours and the output with the largest ratio of joint (or given) chances."""
+def matrix_step_witness(channel: AbstractChannel, prior: Distribution | None) -> Witness:
+    """Find the neighbours and the output with the largest ratio of joint (or given) probabilities.
+
+    Through the matrix; TooLarge where it is too large to be searched.
+    """
     joint, space = np.array(_small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
-        joint *= (prior * 2.0**900)[:, None]
+        joint *= (prior.probabilities() * 2.0**900)[:, None]
     axes = [(int(s), m) for s, m in zip(space.strides, space.sizes, strict=True) if m > 1]
     if not axes:
         raise InvalidInput("no row has a second value, so there are no neighbours")
@@ -136,7 +143,7 @@ def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
 
 @ruling_out.register
 def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
-    """All outputs that occur, less those that every value of every row can cause."""
+    """All outputs that occur, less those that every value of every record can cause."""
     kernels = channel.kernels
     counts = np.bincount(kernels.assignment, minlength=len(kernels.distinct)).tolist()
     seen = [np.flatnonzero(kernel.matrix.max(axis=0) > 0.0) for kernel in kernels.distinct]
@@ -160,7 +167,7 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
 @ruling_out.register(HammingChannel)
 @ruling_out.register(TiltedChannel)
 def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
-    """No output that occurs does, also where a chance rounds to 0."""
+    """No output that occurs does, also where a probability rounds to 0."""
     return 0, np.empty((0, channel.space.n), dtype=np.int64)
 
 
@@ -180,7 +187,7 @@ def _product_step_witness(channel: ProductChannel, prior: Distribution | None = 
 
 
 def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
-    """Return the worst row with its two values and output; other outputs are the likeliest."""
+    """Return the worst record with its two values and output; other outputs are the likeliest."""
     best, place = -math.inf, (kernels.distinct[0], np.arange(1), 0, 0)
     for kernel, rows in kernels.groups():
         level, s, t = kernel.largest_ratio()
@@ -227,7 +234,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 
 @extreme_witness.register
 def _product_extreme_witness(channel: ProductChannel) -> Witness:
-    """In every row the two values and the output that are furthest apart."""
+    """In every record the two values and the output that are furthest apart."""
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
@@ -282,14 +289,14 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
-    """Over moves of one row from class to class. Cost O(classes)."""
+    """Over moves of one record from class to class. Cost O(classes)."""
     source, target = channel.all_classes.source, channel.all_classes.target
     if prior is None:
         at = largest_ratio(channel.all_entries[source], channel.all_entries[target])
     else:
         odds = type_odds(channel, prior) if prior.by_type() is not None else None
         if odds is None:
-            return _matrix_step(channel, prior.probabilities())
+            return matrix_step_witness(channel, prior)
         at = likeliest_move(channel, odds)[1]
     pairs = channel.pair_counts(int(source[at]))
     moved = pairs - channel.pair_counts(int(target[at]))
@@ -316,7 +323,7 @@ def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
     """Over types of outputs, under an exchangeable prior."""
     types = prior.by_type()
     if types is None:
-        return leakage_witness.dispatch(AbstractChannel)(channel, prior)
+        return matrix_leakage_witness(channel, prior)
     j = int(type_leakages(channel, types).above.argmax())
     alive = possible_types(channel, types)[channel.classes[j].row]
     entry = np.where(alive, channel.entries[j], -1.0)
@@ -347,12 +354,12 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
     occurs = channel.base.log_prob(witness.output) > -math.inf
     if occurs and channel.all_values_occur:
         return witness
-    return step_witness.dispatch(AbstractChannel)(channel, prior)
+    return matrix_step_witness(channel, prior)
 
 
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
-    """From the largest and least tilt behind every output. Cost O(N n m)."""
+    """From the largest and smallest tilt behind every output. Cost O(N n m)."""
     law, home = channel.base_and_mixture()
     tilt = -np.log(home)
     most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
@@ -377,36 +384,28 @@ def _log_column(channel: TiltedChannel, y: Ints) -> Floats:
     return np.asarray(logs - np.log(channel.base_and_mixture()[1]))
 
 
-@step_witness.register
-def _tilted_product_step_witness(
-    channel: TiltedProduct, prior: Distribution | None = None
-) -> Witness:
-    return step_witness(channel.as_product, prior)
+for _witness in (step_witness, extreme_witness, leakage_witness):
+    measure_as_product(_witness)
 
 
-@extreme_witness.register
-def _tilted_product_extreme_witness(channel: TiltedProduct) -> Witness:
-    return extreme_witness(channel.as_product)
-
-
-@leakage_witness.register
-def _tilted_product_leakage_witness(channel: TiltedProduct, prior: Distribution) -> Witness:
-    return leakage_witness(channel.as_product, prior)
-
-
-# Databases and outputs that stand out under a prior, for witnesses of row-by-row channels.
+# Databases and outputs that stand out under a prior, for witnesses of record-by-record channels.
 
 
 @singledispatch
 def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Return the output of a row-by-row channel that leaks most, and its likeliest cause."""
+    """Return the output of a record-by-record channel that leaks most, and its likeliest cause."""
+    return vector_leading(prior, kernels)
+
+
+def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
+    """Through the leakages of all outputs."""
     y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
     return y, _cause(prior, kernels, y)
 
 
 @leading.register
 def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Independent rows: those of every row by itself."""
+    """Independent records: those of every record by itself."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
@@ -419,7 +418,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
     """Exchangeable bits with one kernel: over types of outputs."""
     by_type = count_leakages(prior, kernels)
     if by_type is None:
-        return leading.dispatch(Distribution)(prior, kernels)
+        return vector_leading(prior, kernels)
     ones = max(by_type, key=lambda leak: leak[1])[0]
     y = np.repeat([0, 1], [prior.space.n - ones, ones])
     return y, _cause(prior, kernels, y)
@@ -427,7 +426,7 @@ def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Int
 
 @singledispatch
 def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
-    """Return the output of one row that leaks most, and the likeliest value behind it."""
+    """Return the output of one record that leaks most, and the likeliest value behind it."""
     y = int(vector_leakages(law, [kernel]).above.argmax())
     return y, int(np.where(law > 0, kernel.matrix[:, y], -1.0).argmax())
 
@@ -440,7 +439,7 @@ def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
 
 
 def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
-    """Return the database with the largest chance of y, of those that can occur."""
+    """Return the database with the largest probability of y, of those that can occur."""
     x = np.empty_like(y)
     for kernel, rows in kernels.groups():
         x[rows] = kernel.causes(y[rows])
@@ -456,8 +455,13 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
 def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
     """Return a database and one of ``rows``, where p falls most as its value s becomes t.
 
-    The rows have the same size. Through the vector.
+    The rows have the same size.
     """
+    return vector_steepest(prior, rows, s, t)
+
+
+def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
+    """Through the vector of the prior."""
     p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
         m, inner = space.sizes[i], int(space.strides[i])
@@ -473,7 +477,7 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 
 @steepest.register
 def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Independent rows: the steepest law; the other rows hold their likeliest values."""
+    """Independent records: the steepest law; the other records hold their likeliest values."""
     used, first = np.unique(prior.assignment[rows], return_index=True)
     tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
     seen = tops > 0
@@ -486,7 +490,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Exchangeable rows: by the counts of the other rows, those of the steepest line."""
+    """Exchangeable records: by the counts of the other records, those of the steepest line."""
     lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
@@ -500,10 +504,10 @@ def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> t
 
 @steepest.register
 def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Chain: by the values on both sides of a row that make it steepest."""
+    """Chain: by the values on both sides of a record that make it steepest."""
     first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
-        return steepest.dispatch(Distribution)(prior, rows, s, t)
+        return vector_steepest(prior, rows, s, t)
     # What a row's value gains from being first, from the row before it and from the next one.
     start = log_ratio(first[s : s + 1], first[t : t + 1])
     before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["balance", "leakage"]
 
-#: Most outputs that are listed, and that get a bar with a name each.
-_LISTED, _NAMED = 1 << 20, 24
+#: Most outputs that are listed: about a second.
+_LISTED = 1 << 20
+#: Most outputs that get a bar with a name each: more would overlap.
+_NAMED = 24
 #: Rows of databases that are sampled together.
 _SAMPLED = 1 << 22
 #: Worst outputs that are rarer than this are looked at on a logarithmic axis.

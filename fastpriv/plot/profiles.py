@@ -24,19 +24,33 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastpriv._core.validation import Floats
-    from fastpriv.accounting.profile.distinguishing import Delta
+    from fastpriv.accounting.profile.cases import Delta
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
 
 __all__ = ["bayes_risk", "composition", "profile", "renyi", "roc", "type_two_error"]
 
-#: Epsilons of a curve to begin with, steps of the finest grid, and what passes for straight.
-_POINTS, _FINEST, _BENT = 9, 400, 0.004
+#: Epsilons of a curve to begin with.
+_POINTS = 9
+#: Steps of the finest grid.
+_FINEST = 400
+#: Part of the height up to which a piece counts as straight: less than a line is wide.
+_BENT = 0.004
+#: Points of a curve of errors, closer together near its ends.
+_ERRORS = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 25))
+#: Levels of a grid.
+_LEVELS = 48
+#: Level up to which the grid is dense.
+_SHOWN = 8.0
+#: A delta too small to see.
+_UNSEEN = 1e-4
+#: Largest level of a line, whose slope then does not overflow.
+_STEEPEST = 600.0
 #: Most epsilons at which a curve bends that are all drawn.
 _BENDS = 256
 #: Larger than any loss.
 _LARGEST = sys.float_info.max
-#: Least delta that can be drawn.
+#: Smallest delta that can be drawn.
 _LEAST = 1e-300
 #: Most steps: a double does not distinguish larger numbers.
 _COUNTED = 2**53
@@ -145,7 +159,7 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
     if level <= right:  # towards it delta falls to 0, ever more steeply
         fall = level * (1.0 - 0.5 ** np.arange(3.0, 44.0, 2.0))
         grid = np.unique(np.concatenate([grid, fall, [level]]))
-    bends = [bend for bend in curve._bends if bend <= right]
+    bends = [bend for bend in curve.cases.bends() if bend <= right]
     if len(bends) <= _BENDS:
         grid = np.union1d(grid, bends)
     points = {epsilon: curve.delta(epsilon) for epsilon in grid.tolist()}
@@ -243,14 +257,6 @@ def composition(
     ax.set_ylim(0.0, 1.1 * total[-1] if 0.0 < level < math.inf else None)
     finish(ax, "number of releases", "epsilon spent (nats)", legend=legend)
     return ax
-
-
-#: Points of a curve of errors, closer together near its ends.
-_ERRORS = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 25))
-#: Levels of a grid, the level up to which it is dense, and a delta too small to be seen.
-_LEVELS, _SHOWN, _UNSEEN = 48, 8.0, 1e-4
-#: Largest level of a line, whose slope is then below the largest double.
-_STEEPEST = 600.0
 
 
 def type_two_error(
@@ -398,7 +404,7 @@ def _levels(profile: PrivacyProfile) -> list[float]:
     end = min(profile.epsilon(target).upper, _STEEPEST) if target < 1.0 else 0.0
     near = min(end, _SHOWN)
     levels = {*np.linspace(0.0, near, _LEVELS), *np.linspace(near, end, _LEVELS // 2)}
-    bends = [*profile._bends, profile.epsilon(never).upper]
+    bends = [*profile.cases.bends(), profile.epsilon(never).upper]
     if len(bends) <= _BENDS:
         levels |= {bend for bend in bends if bend <= _STEEPEST}
     return sorted(map(float, levels))
@@ -411,7 +417,7 @@ def _rates(profile: PrivacyProfile) -> tuple[Floats, Floats, Floats]:
     has the tests between two of its tests; of several pairs, those between a test of the best one
     and the test that always alarms.
     """
-    known, levels = profile._distinguishers, _levels(profile)
+    known, levels = profile.distinguishers, _levels(profile)
     corners, heights = highest([_above(*pair, levels) for pair in known.curves])
     reached = np.array([profile.tpr(a).lower for a in _ERRORS.tolist()])
     x = np.unique(np.concatenate([corners, _ERRORS, np.nextafter(_ERRORS[1:], 0.0)]))

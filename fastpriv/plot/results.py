@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["exact", "implications", "tradeoff"]
 
+#: Colour, hatching and name of each scope.
+_LOOKS = {
+    "mechanism": (FAMILY[0], "", "for every distribution of the database"),
+    "prior": (FAMILY[1], "//", "under the prior"),
+    "secret": (FAMILY[2], "..", "about the secret"),
+}
+#: Ratio of levels from which on the axis is logarithmic.
+_FAR = 100.0
+#: Most decades of a logarithmic axis.
+_DECADES = 9
+#: Characters in a line of a title.
+_WRAP = 26
+
 
 def tradeoff(
     curve: TradeoffCurve | Distribution, ax: Axes | None = None, *, legend: bool | str = True
@@ -111,20 +124,6 @@ def implications(derived: Implications, ax: Axes | None = None) -> Axes:
     if not isinstance(derived, Implications):
         raise InvalidInput(f"derived must be a result of implications; got {described(derived)}.")
     return derived.plot(ax)
-
-
-#: Colour, hatching and name of each scope.
-_LOOKS = {
-    "mechanism": (FAMILY[0], "", "for every distribution of the database"),
-    "prior": (FAMILY[1], "//", "under the prior"),
-    "secret": (FAMILY[2], "..", "about the secret"),
-}
-#: Ratio of levels from which on the axis is logarithmic.
-_FAR = 100.0
-#: Most decades of a logarithmic axis.
-_DECADES = 9
-#: Characters in a line of a title.
-_WRAP = 26
 
 
 def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -> Axes:

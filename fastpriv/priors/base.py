@@ -40,16 +40,37 @@ __all__ = ["Dense", "Distribution", "as_prior"]
 _KEEP = 1 << 12
 #: Databases whose log-probabilities are asked for in one go.
 _CHUNK = 1 << 16
+#: Entries of a vector below which a second thread costs more than it saves.
 _GRAIN = 1 << 15
+#: Units in the last place of a logarithm of a probability that was added up from logarithms.
+_LOG_UNITS = 64.0
 
 
 class Distribution(Defined, ABC, family="prior"):
-    """A law over the databases of a space.
+    """A distribution over the databases of a space.
 
-    Subclasses store a structure (independent rows, exchangeable rows, a chain, a full vector) and
-    answer every question in it, without listing the N databases where the structure allows.
+    Subclasses store a structure (independent records, exchangeable records, a chain, a full
+    vector) and answer every question in it, without listing the N databases where the structure
+    allows. This is the protocol that a new structure implements. It must set ``space`` and define
+
+    - ``pmf()``, the probability of every database,
+    - ``log_probabilities(rows)``, logs of single databases, -inf only where impossible,
+    - ``entropy()``,
+    - ``draw(k, rng)``, a sampler,
+    - ``definition()`` and ``from_definition(given)``, for equality and JSON.
+
+    Every other method has a default, which goes through the vector of all databases. A structure
+    that can list how a record is distributed given all others derives from ``LineDistribution``
+    and defines ``conditional_lines(rows)``: its thresholds then need no vector. Defaults worth
+    replacing where the structure has a better answer: ``log_smallest``, ``marginal_sum``,
+    ``through``, ``given``, ``column``, ``by_type``, ``unmixed``, ``alike_records`` and
+    ``min_entropy``.
+
+    A class method ``of(*parts)`` makes an object without checks. Its contract is the same in all
+    classes of the package: parts are checked, owned by the new object, and never written to again.
     """
 
+    #: The databases.
     space: Space
 
     # What a user asks.
@@ -66,9 +87,9 @@ class Distribution(Defined, ABC, family="prior"):
     def entropy(self) -> float | Bracket:
         """Return H(X) in nats."""
 
-    @abstractmethod
     def min_entropy(self) -> float:
         """Return -ln of the largest probability, in nats."""
+        return self.as_dense("min_entropy").min_entropy()
 
     @abstractmethod
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
@@ -81,18 +102,18 @@ class Distribution(Defined, ABC, family="prior"):
         return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
 
     def marginal(self, i: int) -> Floats:
-        """Return the law of row ``i``: the probability of each of its values.
+        """Return the distribution of record ``i``: the probability of each of its values.
 
         Parameters
         ----------
         i : int
-            The row, 0 .. n-1.
+            The record, 0 .. n-1.
 
         Returns
         -------
         ndarray
-            m_i numbers. Cost O(N) for a law that is given by its vector, and in the structure
-            otherwise: O(i m^2) for a chain, O(1) for independent rows.
+            m_i numbers. Cost O(N) for a prior given by its vector, O(i m^2) for a chain and O(1)
+            for independent records.
 
         Examples
         --------
@@ -132,30 +153,31 @@ class Distribution(Defined, ABC, family="prior"):
         """Return eps_X rounded down: no mechanism has a smaller identifiability."""
         return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self.epsilon_x_error)
 
-    @abstractmethod
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
 
-        From there on it has the least expected distortion of all epsilon-private mechanisms (it
+        From there on it has the smallest expected distortion of all epsilon-private mechanisms (it
         solves the program PD-DP of Wang-Ying-Zhang 2015; the threshold is our own result).
 
-        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. It lies
-        between eps_X (where it is for two values per row) and eps_tilde. Rounded up.
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. It lies
+        between eps_X and eps_tilde, and equals eps_X for two values per record. Rounded up.
         """
+        return self.as_dense("epsilon_hat").epsilon_hat()
 
-    @abstractmethod
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the least epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
+        """Return the smallest epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
 
-        The least e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d: from there on some
-        output law makes the posterior exactly R_e. Infinite if a database has probability zero.
+        The smallest e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d. From there on
+        some output distribution makes the posterior exactly R_e. Infinite if a database has
+        probability zero.
 
         R_e^-1 amplifies the rounding of the prior, the more the smaller e is. The answer is the
-        least e that a prior within a few ulp of the given one can have: rounded binomial weights
-        get the threshold of independent bits, not that of their rounding errors.
+        smallest e of any prior within a few units in the last place of the given one. Rounded
+        binomial weights get the threshold of independent bits, not the one of their rounding.
         """
+        return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
 
-    # What channels ask.
+    # What other modules ask.
 
     def probabilities(self) -> Floats:
         """Probability of every database for a kernel to read; kept while it is small."""
@@ -169,8 +191,7 @@ class Distribution(Defined, ABC, family="prior"):
     def logs_if_rare(self) -> Floats | None:
         """Log-probability of every database where some underflow, None where none can.
 
-        A database too rare for a double is not an impossible one: its output may leak most.
-        Every subclass has its own answer to this question or to ``log_smallest``.
+        A database whose probability underflows is not an impossible one: its output may leak most.
         """
         if self.log_smallest() > math.log(TINY):
             return None
@@ -190,17 +211,17 @@ class Distribution(Defined, ABC, family="prior"):
         logs = self.logs_if_rare()
         return wide(self.probabilities()) if logs is None else wide_from_logs(logs)
 
-    @abstractmethod
     def log_ratios(self, rows: Ints) -> Floats:
-        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given rows."""
+        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given records."""
+        return self.as_dense("a level").log_ratios(rows)
 
-    @abstractmethod
     def marginal_sum(self, rows: Ints) -> Floats:
-        """Sum of the marginals of the given rows, which have the same size."""
+        """Sum of the marginals of the given records, which have the same size."""
+        return self.as_dense("a marginal").marginal_sum(rows)
 
-    @abstractmethod
     def through(self, kernels: RowKernels) -> Distribution:
-        """Law of the output of a row-by-row channel."""
+        """Return the output distribution of a channel that acts record by record."""
+        return self.as_dense("the output law").through(kernels)
 
     def column(self, kernels: RowKernels, y: Ints) -> Column:
         """Return one output of a channel that acts record by record, without its matrix.
@@ -258,28 +279,35 @@ class Distribution(Defined, ABC, family="prior"):
         """Return the largest |ln p(x)/q(x)| to a prior q of the same structure."""
         return log_misfit(self.probabilities(), other.probabilities())
 
-    @abstractmethod
     def given(self, values: Mapping[int, int]) -> Distribution:
-        """Return the law of the databases given the values of some rows, or say it has none."""
+        """Return the distribution given values of some records, which must be possible."""
+        return self.as_dense("the law given some rows").given(values)
 
-    @abstractmethod
     def log_smallest(self) -> float:
-        """Log of the least positive probability of a database. Rounded down."""
+        """Log of the smallest positive probability of a database. Rounded down."""
+        logs = self.all_log_probabilities()
+        return lowered(float(logs[logs > -math.inf].min()), _LOG_UNITS)
 
     # Helpers.
 
     def alike_records(self) -> list[Ints]:
-        """Return the rows in groups that play the same part in the law."""
+        """Return the records in groups that play the same part in the distribution."""
         return [np.array([i]) for i in range(self.space.n)]
 
     def equal_sized_records(self) -> list[Ints]:
-        """Return the rows grouped by their number of values."""
+        """Return the records grouped by their number of values."""
         sizes = np.asarray(self.space.sizes)
         return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
 
-    @abstractmethod
     def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        """Return the law as a full vector, or say why ``what`` cannot be had that way."""
+        """Return the distribution as a full vector; if too long, refuse with ``what`` needs it."""
+        check.fits(
+            self.space.size,
+            f"{what} of {self!r} needs the dense form, which",
+            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            limit,
+        )
+        return Dense.of(self.pmf(), self.space, self.logs_if_rare())
 
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
@@ -287,7 +315,7 @@ class Distribution(Defined, ABC, family="prior"):
 
 
 class Dense(Distribution):
-    """Any law, as a vector over all databases in C order.
+    """Any distribution, as a vector over all databases in C order.
 
     Parameters
     ----------
@@ -299,7 +327,8 @@ class Dense(Distribution):
 
     Notes
     -----
-    Levels and output laws cost O(N n) and one or two further vectors; nothing here is N x N.
+    Levels and output distributions cost O(N n) and one or two further vectors; nothing here is N x
+    N.
 
     Examples
     --------
@@ -320,7 +349,7 @@ class Dense(Distribution):
                 f"{len(self._pmf)} entries"
             )
 
-    #: Logarithms of the law, where it was made from one that underflows.
+    #: Logarithms of the distribution, where it was made from one that underflows.
     _rare: Floats | None
 
     @classmethod
@@ -340,7 +369,7 @@ class Dense(Distribution):
             logs = np.array(numbers(given["logs"]), dtype=np.float64)
             if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
                 raise InvalidInput("logs must be the logarithm of every probability")
-            made._rare = logs
+            return cls.of(made.probabilities(), made.space, logs)
         return made
 
     def pmf(self) -> Floats:
@@ -370,7 +399,7 @@ class Dense(Distribution):
         return -math.log(self._pmf.max())
 
     def restricted(self, event: np.ndarray) -> Dense:
-        """Return the law given an event, True for every database in it."""
+        """Return the distribution given an event, True for every database in it."""
         logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
         if logs is not None and logs.max() > -math.inf:
             logs -= np.logaddexp.reduce(logs)
@@ -417,7 +446,7 @@ class Dense(Distribution):
         return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
 
     def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
-        """Return the logarithms with one line per setting of the other rows."""
+        """Return the logarithms with one line per setting of the other records."""
         assert self._rare is not None
         inner, m, _ = axis
         return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
@@ -442,15 +471,15 @@ class Dense(Distribution):
         return total
 
     def through(self, kernels: RowKernels) -> Dense:
-        """Law of the output of a row-by-row channel. Cost O(N n)."""
+        """Distribution of the output of a record-by-record channel. Cost O(N n)."""
         return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        """Return the smallest epsilon for which E_i exists: about a hundred O(N n) transforms."""
         return vector_threshold(self, self.probabilities)
 
     def given(self, values: Mapping[int, int]) -> Dense:
-        """Return the law given the values of some rows: other databases get probability zero."""
+        """Return the distribution given values of some records; others get probability zero."""
         kept = np.ones(self.space.size, dtype=bool)
         for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
             lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
@@ -459,9 +488,9 @@ class Dense(Distribution):
         return self.restricted(kept)
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability of a database. Rounded down."""
+        """Log of the smallest positive probability of a database. Rounded down."""
         if self._rare is not None:
-            return lowered(float(self._rare[self._rare > -math.inf].min()), 64.0)
+            return lowered(float(self._rare[self._rare > -math.inf].min()), _LOG_UNITS)
         return log_down(float(self._pmf[self._pmf > 0].min()))
 
     def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
@@ -497,41 +526,15 @@ def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) 
     return np.ascontiguousarray(result)
 
 
-class StructuredDistribution(Distribution):
-    """A prior with a structure. Questions without an answer in it go through the full vector."""
-
-    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        """Expand into a full vector, or say why ``what`` cannot be had that way."""
-        check.fits(
-            self.space.size,
-            f"{what} of {self!r} needs the dense form, which",
-            "use fewer rows, or a product or exchangeable prior, which need no such vector",
-            limit,
-        )
-        return Dense.of(self.pmf(), self.space, self.logs_if_rare())
-
-    def epsilon_tilde(self) -> float | Bracket:
-        """Return the least epsilon for which E_i exists, through the vector of the law."""
-        return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
-
-    def given(self, values: Mapping[int, int]) -> Distribution:
-        """Return the law given the values of some rows, through the vector."""
-        return self.as_dense("the law given some rows").given(values)
-
-    def log_smallest(self) -> float:
-        """Log of the least positive probability, through the vector. Rounded down."""
-        return self.as_dense("the least probability").log_smallest()
-
-
-class LineDistribution(StructuredDistribution):
+class LineDistribution(Distribution):
     """A prior that can list how a row is distributed given all others."""
 
     @abstractmethod
     def conditional_lines(self, rows: Ints) -> Floats:
-        """Weights of a row's values given all others, up to scale: (lines, m) for equal rows.
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal records.
 
         Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
-        other rows; together they cover all ratios that occur.
+        other records; together they cover all ratios that occur.
         """
 
     @property
@@ -638,9 +641,9 @@ def rare_hat(lines: Floats) -> float:
 
 
 def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Distribution:
-    """Return a prior: the given one, or a vector as a law over the databases of ``space``.
+    """Return a prior: the given one, or a vector as a distribution over the databases of ``space``.
 
-    Without a space a vector is the law of a single row. With one, the prior must be on it.
+    Without a space a vector is the distribution of a single row. With one, the prior must be on it.
     """
     if isinstance(prior, Distribution):
         if space is not None and prior.space is not space and prior.space != space:

@@ -30,8 +30,8 @@ def estimate(
     """Estimate a prior from observed databases, by smoothed frequencies.
 
     Every cell of the table that the kind needs gets ``smoothing`` added to its count before the
-    counts are divided by their sum (the posterior mean under a symmetric Dirichlet law; 0.5 is
-    Jeffreys' choice). Without smoothing an unseen value has probability zero and eps_X is
+    counts are divided by their sum (the posterior mean under a symmetric Dirichlet distribution;
+    0.5 is Jeffreys' choice). Without smoothing an unseen value has probability zero and eps_X is
     infinite.
 
     Parameters
@@ -39,8 +39,9 @@ def estimate(
     samples : integer array of shape (k, n)
         Observed databases, one per line.
     kind : {"product", "iid", "exchangeable", "markov", "dense"}
-        Structure of the prior: a law per row, one law for all rows, a law of counts (cells are
-        types), a homogeneous chain along the rows, or a law of whole databases.
+        Structure of the prior: a distribution per row, one distribution for all rows, a
+        distribution of counts (cells are types), a homogeneous chain along the rows, or a
+        distribution of whole databases.
     smoothing : float
         Pseudo-count added to every cell.
     sizes : sequence of int, optional
@@ -94,7 +95,7 @@ def estimate(
         steps = rows[:, :-1] * m + rows[:, 1:]
         table = np.bincount(steps.reshape(-1), minlength=m * m).reshape(m, m) + smoothing
         empty = table.sum(axis=1) == 0
-        table[empty] = 1.0  # a value never left: any law does, take the uniform one
+        table[empty] = 1.0  # a value never left: any distribution does, take the uniform one
         return Markov(law(rows[:, 0], m), table / table.sum(axis=1, keepdims=True), n)
     if kind == "dense":
         check.fits(space.size, "a dense prior", "use another kind")

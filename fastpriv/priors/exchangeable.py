@@ -21,7 +21,7 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law
-from fastpriv._structure.counts import log_class_sizes
+from fastpriv._structure.counts import log_binomial, log_class_sizes
 from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv._structure.type_pairs import TypePairs, pairs_fit
@@ -65,7 +65,7 @@ def from_counts(weights: Mapping[Any, float]) -> Floats:
 
 
 def without_one(weights: Any) -> list[Any]:
-    """For each value v: weights over the types of the other rows when one row holds v, times n.
+    """For each value v: weights over the types of the other records when one row holds v, times n.
 
     Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
     holds v and the others have type t.
@@ -112,20 +112,20 @@ def substitute(weights: Floats, matrix: Floats) -> Floats:
 
 
 class Exchangeable(LineDistribution):
-    """A law under which databases with the same counts of values are equally likely.
+    """A distribution under which databases with the same counts of values are equally likely.
 
     Parameters
     ----------
     weights : array or mapping
-        For two values per row, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m values,
-        an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v rows hold
-        value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count tuples
-        ``(c_0, ..., c_(m-1))`` to probabilities.
+        For two values per record, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m
+        values, an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v
+        rows hold value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count
+        tuples ``(c_0, ..., c_(m-1))`` to probabilities.
 
     Notes
     -----
-    A type is stored as a monomial and the law as a homogeneous polynomial of degree n in m
-    variables, sum_t w_t u^t. A row-by-row channel substitutes u_s = sum_y W[s, y] z_y, which
+    A type is stored as a monomial and the distribution as a homogeneous polynomial of degree n in m
+    variables, sum_t w_t u^t. A record-by-record channel substitutes u_s = sum_y W[s, y] z_y, which
     costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
 
     Examples
@@ -189,14 +189,14 @@ class Exchangeable(LineDistribution):
 
     @classmethod
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
-        """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
+        """Return n bits, independent given a common probability of 1 that is Beta(a, b)."""
         n = check.integer(n, "n", 1)
         check.fits(n, "the weights", "use fewer rows")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
             raise InvalidInput("a and b must be positive")
-        # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
-        # known exactly, also where a weight is too small for a double.
+        # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). So the
+        # lines are known exactly, also where a weight underflows.
         k = np.arange(n, dtype=np.longdouble)
         lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
         steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
@@ -291,7 +291,7 @@ class Exchangeable(LineDistribution):
         return -float(self.log_per_database.max())
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability, over types. Rounded down.
+        """Log of the smallest positive probability, over types. Rounded down.
 
         By some ulp of the log-factorials and of up to n steps from one type to the next.
         """
@@ -302,7 +302,7 @@ class Exchangeable(LineDistribution):
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
     def conditional_lines(self, rows: Ints) -> Floats:
-        """A row's law given the counts of all others, for every such counts."""
+        """A row's distribution given the counts of all others, for every such counts."""
         return self._lines
 
     @cached_property
@@ -320,7 +320,7 @@ class Exchangeable(LineDistribution):
         return np.asarray(len(rows) / self.space.n * means)
 
     def through(self, kernels: RowKernels) -> Distribution:
-        """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
+        """Distribution of the output: exchangeable if all records share a kernel, else dense."""
         if len(kernels.distinct) > 1:
             return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
@@ -328,7 +328,7 @@ class Exchangeable(LineDistribution):
         return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists, by bisection over types.
+        """Return the smallest epsilon for which E_i exists, by bisection over types.
 
         About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
         is found through the vector of all databases, or if that is long bounded from above.
@@ -479,7 +479,7 @@ class OutputForm:
         return forced, barred, self.logs[free], self.counts[free]
 
     def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
-        """Largest (sign 1) or least (sign -1) ln W[x, y] over x with an allowed number of ones.
+        """Largest (sign 1) or smallest (sign -1) ln W[x, y] over x with an allowed number of ones.
 
         Rows that gain most by a one get theirs first: linear between the kinds' turns.
         """
@@ -497,7 +497,7 @@ class OutputForm:
         return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
     def smallest(self, allowed: Ints) -> float:
-        """Least ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        """Smallest ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
         # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
@@ -537,9 +537,3 @@ class OutputForm:
         if top == -math.inf:
             return -math.inf
         return top + math.log(math.fsum(np.exp(terms - top)))
-
-
-def log_binomial(n: int, k: int) -> float:
-    """Log of n choose k."""
-    k = min(k, n - k)
-    return math.fsum(np.log(np.arange(n, n - k, -1) / np.arange(1, k + 1)))

@@ -1,4 +1,4 @@
-"""Rows that form a Markov chain, and the law such a chain has after a row-by-row channel."""
+"""Records that form a Markov chain, and such a chain after a channel on each record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge, described
-from fastpriv.priors.base import Distribution, LineDistribution, StructuredDistribution
+from fastpriv.priors.base import Distribution, LineDistribution
 from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.priors.unmixing import chain_bound, tilde_bound
 from fastpriv.results import Bracket
@@ -27,11 +27,13 @@ from fastpriv.spaces import Space
 
 __all__ = ["HiddenMarkov", "Markov"]
 
-#: Longest vector in which eps_tilde is searched, and that of a part of a longer chain.
-_MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
-#: From this chance on a product of two, times 2^500, has all its digits.
+#: Longest vector in which eps_tilde is searched: about a hundred transforms take some seconds.
+_MAX_LISTED = 1 << 22
+#: The same for the first and the last records of a longer chain.
+_MAX_PART = 1 << 12
+#: From this probability on a product of two, times 2^500, has all its digits.
 _RARE = 1e-220
-#: Largest joint law of past outputs and one row that information bounds look at.
+#: Largest joint distribution of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
 
 
@@ -46,11 +48,11 @@ class Markov(LineDistribution):
     Parameters
     ----------
     initial : 1-D array
-        Law of the first row.
+        Distribution of the first row.
     transition : 2-D array
         ``transition[a, b]`` = P(next row = b | this row = a).
     n : int
-        Number of rows.
+        Number of records.
 
     Examples
     --------
@@ -132,7 +134,7 @@ class Markov(LineDistribution):
         return lowered(-least, self.space.n + 4.0)
 
     def conditional_lines(self, rows: Ints) -> Floats:
-        """Local patterns: a row's law given its two neighbours, for every setting of them."""
+        """Local patterns: a record's distribution given both neighbours, for all their values."""
         first, T, n, m = self.initial, self.transition, self.space.n, len(self.initial)
         if n == 1:
             return first[None, :]
@@ -140,12 +142,12 @@ class Markov(LineDistribution):
             # Some database is impossible, and all databases are linked by single changes, so some
             # line has a positive weight beside a zero one.
             return np.eye(m)
-        # Lines have no scale, and products of small chances underflow.
+        # Lines have no scale, and products of small probabilities underflow.
         parts = self._patterns(rows, first, T * 2.0**500, T)
         return np.concatenate([part.reshape(-1, m) for part in parts])
 
     def _patterns(self, rows: Ints, first: Any, before: Any, after: Any) -> list[Any]:
-        """List a row's chances after its neighbour before, times those of its neighbour after."""
+        """List p(record | record before) times p(record after | record)."""
         m, n, parts = len(self.initial), self.space.n, []
         if rows[0] == 0:
             parts.append(before.T * first)
@@ -156,7 +158,7 @@ class Markov(LineDistribution):
         return parts
 
     def _log_lines(self, rows: Ints) -> Floats | None:
-        """Through wide numbers where a product of two chances is too small for a double."""
+        """Through wide numbers where a product of two probabilities is too small for a double."""
         least = min(self.initial.min(), self.transition.min())
         if self.space.n == 1 or not 0.0 < least < _RARE:
             return None
@@ -166,7 +168,7 @@ class Markov(LineDistribution):
 
     @cached_property
     def rounding_error(self) -> float:
-        """Products of two chances are rounded, and the floats of a row may not quite sum to one.
+        """Products of two probabilities are rounded, and floats of a row may not sum to one.
 
         A row b of the chain stands against another, b', in the ratio of two databases: divided by
         their exact sums or not, the ratio is off by no more than the quotient of the sums.
@@ -183,22 +185,23 @@ class Markov(LineDistribution):
         return markov_counts(self.initial, self.transition, rows)
 
     def through(self, kernels: RowKernels) -> HiddenMarkov:
-        """Law of the output: a hidden Markov chain, kept as such."""
+        """Distribution of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
     @cached_property
     def log_chain(self) -> tuple[Floats, Floats]:
-        """Logs of the law of the first row and of the steps, [after, before]."""
+        """Logs of the distribution of the first row and of the steps, [after, before]."""
         chain = self.initial, self.transition
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
 
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the least epsilon for which E_i exists, a bracket for long chains.
+        """Return the smallest epsilon for which E_i exists, a bracket for long chains.
 
         From below by the first and the last rows alone, because what E_i does to some rows is E_i
-        of their law. From above by a cone that chains of any length stay in, and by a closed bound.
+        of their distribution. From above by a cone that chains of any length stay in, and by a
+        closed bound.
         """
         return self._epsilon_tilde
 
@@ -221,7 +224,7 @@ class Markov(LineDistribution):
             Markov(start / start.sum(), self.transition, window).as_dense("a part").epsilon_tilde()
             for start in starts
         ]
-        # The last digits of a search with rounded laws are not those of a bound.
+        # The last digits of a search with rounded distributions are not those of a bound.
         lower = max(self.epsilon_hat() * (1.0 - 1e-9), max(parts) * (1.0 - 1e-9) - 1e-9, 0.0)
         high = tilde_bound(self.space.sizes, spread)
         return Bracket(lower, chain_bound(self.initial, self.transition, lower, high))
@@ -271,14 +274,14 @@ def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints)
 
 
 def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
-    """Return I(X; Y) of a chain across a channel that acts row by row.
+    """Return I(X; Y) of a chain across a channel that acts record by record.
 
-    Exact while the law of the outputs fits, otherwise a certified bracket.
+    Exact while the distribution of the outputs fits, otherwise a certified bracket.
 
-    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
-    term can only grow. Given the window's first row as well, it can only shrink. The smaller
-    term is linear in the law of that row and the larger one is concave, so by Jensen's inequality
-    the sum over all windows needs only the mean law, not a computation for every row.
+    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a term can
+    only grow. Given the window's first row as well, it can only shrink. The smaller term is linear
+    in the distribution of that row and the larger one is concave, so by Jensen's inequality the sum
+    over all windows needs only the mean distribution, not a computation for every row.
     """
     first, n, m = chain.initial, chain.space.n, len(chain.initial)
     widest = max(max(kernel.shape) for kernel in kernels.distinct)
@@ -313,8 +316,8 @@ def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int
     return terms
 
 
-class HiddenMarkov(StructuredDistribution):
-    """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
+class HiddenMarkov(Distribution):
+    """A Markov chain seen through a channel on each record, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
     vector while it fits. Made by a channel's ``output``, not by hand.
@@ -390,16 +393,8 @@ class HiddenMarkov(StructuredDistribution):
             return Bracket(information.lower + noise, information.upper + noise)
         return information + noise
 
-    def min_entropy(self) -> float:
-        """Return -ln of the largest probability, through the dense form."""
-        return self.as_dense("min_entropy").min_entropy()
-
-    def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is optimal for DP, through the dense form."""
-        return self.as_dense("epsilon_hat").epsilon_hat()
-
-    def log_ratios(self, rows: Ints) -> Floats:
-        return self.as_dense("a level").log_ratios(rows)
+    def log_smallest(self) -> float:
+        return self.as_dense("the least probability").log_smallest()
 
     def marginal_sum(self, rows: Ints) -> Floats:
         total = np.zeros(self.space.sizes[rows[0]])
@@ -426,10 +421,6 @@ class HiddenMarkov(StructuredDistribution):
             tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
         return _along(self.chain, tables, assignment.reshape(-1), y)
 
-    def through(self, kernels: RowKernels) -> Distribution:
-        """Law after a further row-by-row channel, through the dense form."""
-        return self.as_dense("the output law").through(kernels)
-
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
         from fastpriv._structure.rows import draw_rows
@@ -438,10 +429,10 @@ class HiddenMarkov(StructuredDistribution):
 
 
 class UnmixedMarkov(HiddenMarkov, form=True):
-    """The law R^-1 p of a Markov chain p: the outputs of E_i. Made for chains too long to list.
+    """R^-1 p of a Markov chain p: the outputs of E_i, for chains too long to list.
 
     Its probabilities come from the forward recursion with R^-1, whose entries have both signs, in
-    the place of chances. From the upper end of ``epsilon_tilde`` on they are positive.
+    the place of probabilities. From the upper bound of ``epsilon_tilde`` on they are positive.
     """
 
     def __init__(self, chain: Markov, epsilon: float) -> None:
@@ -456,7 +447,7 @@ class UnmixedMarkov(HiddenMarkov, form=True):
         return self.all_log_probabilities()
 
     def through(self, kernels: RowKernels) -> Distribution:
-        """Law after R_epsilon: the chain."""
+        """Distribution after R_epsilon: the chain."""
         return self.chain
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:

@@ -1,4 +1,4 @@
-"""Independent rows."""
+"""Independent records."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["Product", "Uniform"]
 
 
 class Product(LineDistribution):
-    """Independent rows, which may differ in law and in number of values.
+    """Independent records, which may differ in distribution and in number of values.
 
     Parameters
     ----------
     marginals : sequence of 1-D arrays
-        The law of each row. Equal laws are stored once.
+        The distribution of each row. Equal distributions are stored once.
 
     Examples
     --------
@@ -70,14 +70,14 @@ class Product(LineDistribution):
 
     @classmethod
     def iid(cls, p: ArrayLike, n: int) -> Product:
-        """Return ``n`` independent rows with the same law ``p``."""
+        """Return ``n`` independent records with the same distribution ``p``."""
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
         return cls.of([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property
     def marginals(self) -> list[Floats]:
-        """The law of every row (read-only)."""
+        """The distribution of every row (read-only)."""
         shown = [check.shown(law) for law in self.distinct]
         return [shown[k] for k in self.assignment]
 
@@ -86,7 +86,7 @@ class Product(LineDistribution):
         return np.bincount(self.assignment, minlength=len(self.distinct))
 
     def total(self, per_law: Sequence[float]) -> float:
-        """Add a quantity over rows, given its value for each distinct law."""
+        """Add a quantity over rows, given its value for each distinct distribution."""
         return math.fsum(
             c * v for c, v in zip(self.multiplicities().tolist(), per_law, strict=True)
         )
@@ -108,7 +108,7 @@ class Product(LineDistribution):
         return total
 
     def entropy(self) -> float:
-        """Return H(X), the sum of the rows' entropies. Cost O(distinct laws)."""
+        """Return H(X), the sum of the rows' entropies. Cost O(distinct distributions)."""
         from fastpriv.kernels import entropy
 
         return self.total([entropy(law) for law in self.distinct])
@@ -118,16 +118,16 @@ class Product(LineDistribution):
         return self.total([-math.log(law.max()) for law in self.distinct])
 
     def log_smallest(self) -> float:
-        """Log of the least positive probability, the sum over rows. Rounded down."""
+        """Log of the smallest positive probability, the sum over rows. Rounded down."""
         return -round_up(
             self.total([-log_down(float(law[law > 0].min())) for law in self.distinct])
         )
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.
+        """Return the smallest epsilon for which E_i exists: for independent records, epsilon_hat.
 
-        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every row by itself, so p_Y >= 0 when each
-        row's law is at least 1/(e^e + m_i - 1).
+        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every record by itself, so p_Y >= 0 when each
+        row's distribution is at least 1/(e^e + m_i - 1).
         """
         return self.epsilon_hat()
 
@@ -143,7 +143,7 @@ class Product(LineDistribution):
         return np.asarray(counts[used] @ np.array([self.distinct[k] for k in used]))
 
     def paired(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
-        """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
+        """Return distinct pairs: distributions, kernels, how many records, which pair each has."""
         width = len(kernels.distinct)
         keys = self.assignment * width + kernels.assignment
         if len(self.distinct) * width > 4 * len(keys):  # few of all pairs, so do not count them all
@@ -155,7 +155,7 @@ class Product(LineDistribution):
         return used // width, used % width, counts[used], place[keys]
 
     def through(self, kernels: RowKernels) -> Product:
-        """Law of the output: the rows stay independent. Cost O(distinct rows)."""
+        """Distribution of the output: the rows stay independent. Cost O(distinct rows)."""
         laws, which, _, assignment = self.paired(kernels)
         pushed = []
         for k, j in zip(laws, which, strict=True):
@@ -219,7 +219,7 @@ class Product(LineDistribution):
         return np.array(parts), counts
 
     def given(self, values: Mapping[int, int]) -> Product:
-        """Law given the values of some rows: they become constants, the others stay."""
+        """Distribution given the values of some rows: they become constants, the others stay."""
         laws, assignment = list(self.distinct), self.assignment.copy()
         for i, value in values.items():
             law = self.distinct[self.assignment[i]]
@@ -248,7 +248,7 @@ class Uniform(Product, form=True):
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
         Number of values of every row, or of each.
 
@@ -278,6 +278,6 @@ def _load(law: ArrayLike, i: int) -> Floats:
 
 
 def flat_excess(law: Floats) -> Floats:
-    """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
+    """Sum of the entries minus m times each, from differences: 0 for a flat distribution."""
     above = law - law.min()
     return np.asarray(above.sum() - len(law) * above)

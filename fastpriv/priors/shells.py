@@ -17,20 +17,20 @@ from fastpriv.priors.product import Product
 
 __all__ = ["shell_profile"]
 
-#: Most rows of different laws that are convolved one by one, which takes O(n^2).
+#: Most rows of different distributions that are convolved one by one, which takes O(n^2).
 _MAX_CONVOLUTION = 200_000
 
 
 def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
     """Mass of a prior at Hamming distance 0, 1, ..., n from a database.
 
-    It gives the output law of every E_d at ``y`` at once. With one row size m,
+    It gives the output distribution of every E_d at ``y`` at once. With one row size m,
     p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law over databases.
+        Distribution over databases.
     y : int or array of n row values
         The centre, by index or by rows.
 
@@ -85,7 +85,7 @@ def _distances(differ: list[np.ndarray]) -> Ints:
 
 @_profile.register
 def _product_profile(prior: Product, y: Ints) -> Floats:
-    """Independent rows: a convolution of two-point laws, a binomial for equal rows."""
+    """Independent records: convolve two-point distributions; equal records are binomial."""
     from scipy.stats import binom
 
     agree = np.empty(prior.space.n)

@@ -37,9 +37,11 @@ from fastpriv.priors.exchangeable import without_one
 _MAX_TERMS = 200_000**2
 #: Most terms of a convolution that is done in logarithms.
 _MAX_LOGS = 1 << 32
-#: Most terms of the recursion, and entries of its table.
-_TERMS, _ENTRIES = 1 << 34, 1 << 24
-#: Least logarithm of a chance in the table, so that none underflows.
+#: Most terms of the recursion over arrangements: about a minute.
+_TERMS = 1 << 34
+#: Most entries of its table: 128 MB.
+_ENTRIES = 1 << 24
+#: Smallest logarithm of a probability in the table, so that none underflows.
 _LEAST = -700.0
 #: Most words that a search for reachable sums goes through.
 _WORK = 1 << 34
@@ -47,7 +49,7 @@ _WORK = 1 << 34
 
 @singledispatch
 def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Law of the sum over rows of ``scores[which[i]][x_i]``.
+    """Distribution of the sum over rows of ``scores[which[i]][x_i]``.
 
     The general algorithm takes the vector of the prior. Cost O(N).
     """
@@ -57,7 +59,7 @@ def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Float
 
 @score_law.register
 def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Convolve row by row, with positive terms only. Cost O(n sums)."""
+    """Convolve record by record, with positive terms only. Cost O(n sums)."""
     laws = _steps(prior, scores, which)
     most = largest_sum(scores, which)
     work = prior.space.n * (most + 1)
@@ -90,7 +92,7 @@ def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: 
 
 @score_law.register
 def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Carry the joint law of the sum and the last row along the chain. Cost O(n m^2 sums)."""
+    """Carry the joint distribution of sum and last record along. Cost O(n m^2 sums)."""
     most, steps = largest_sum(scores, which), prior.transition.T
     _check_chain(prior, most)
     joint = np.zeros((len(steps), most + 1))
@@ -139,7 +141,7 @@ def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], whi
 
 @log_score_law.register
 def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Carry the logs of the joint law along the chain. Cost O(n m^2 sums)."""
+    """Carry the logs of the joint distribution along the chain. Cost O(n m^2 sums)."""
     start, steps = prior.log_chain
     most, m = largest_sum(scores, which), len(start)
     _check_chain(prior, most)
@@ -166,10 +168,10 @@ def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
 
 @singledispatch
 def histogram_law(prior: Distribution) -> Floats:
-    """Law of how many rows hold each value, as weights of an exchangeable law, flat.
+    """Distribution of how many records hold each value, as flat weights of types.
 
     Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis. In general
-    it is the law of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
+    it is the distribution of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
     """
     law = score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
     return np.pad(law, (0, _histograms(prior) - len(law)))
@@ -208,7 +210,7 @@ def histogram_scores(prior: Distribution) -> Ints:
 def _steps(
     prior: Product, scores: Sequence[Ints], which: Ints
 ) -> dict[tuple[int, int], list[tuple[int, float]]]:
-    """Return what rows of each law and kind add to the sum, with probabilities."""
+    """Return what rows of each distribution and kind add to the sum, with probabilities."""
     laws = {}
     for k, kind in set(zip(prior.assignment.tolist(), which.tolist(), strict=True)):
         steps = np.bincount(scores[kind], prior.distinct[k])
@@ -291,7 +293,7 @@ def log_convolve(a: Floats, b: Floats) -> Floats:
 
 
 def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
-    """Logs of the law of a sum of ``count`` equal terms, from their values and chances.
+    """Logs of the distribution of a sum of ``count`` independent terms of one distribution.
 
     Two values: binomial, O(count). Otherwise one convolution for each term.
     """
@@ -314,9 +316,10 @@ def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
 
 @singledispatch
 def row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
-    """Joint law [v, sum] of row i and the sum over rows of ``scores[which[i]][x_i]``.
+    """Joint distribution [v, sum] of row i and the sum over rows of ``scores[which[i]][x_i]``.
 
-    The general algorithm writes v before the digits of the sum, and takes the law of that sum.
+    The general algorithm writes v before the digits of the sum, and takes the distribution of that
+    sum.
     """
     shape = len(scores[which[i]]), largest_sum(scores, which) + 1
     law = score_law(prior, *_marked(scores, which, i))
@@ -379,7 +382,7 @@ def _exchangeable_log_row_score_law(
 
 
 def _log_parts(prior: Exchangeable) -> list[Floats]:
-    """Return logs of the chances of the others' counts together with each value of a row."""
+    """Return logs of the probabilities of the others' counts together with each value of a row."""
     n, m = prior.space.n, prior.space.sizes[0]
     shares = without_one(np.ones(prior.type_weights.shape) / n)
     parts = []
@@ -447,7 +450,7 @@ def _markov_row_score_laws(
 
 
 def _check_laws(prior: Distribution, scores: Sequence[Ints], which: Ints) -> int:
-    """Return the largest sum where laws of the sums of all first and last rows fit."""
+    """Return the largest sum where distributions of the sums of all first and last rows fit."""
     most = largest_sum(scores, which)
     work = prior.space.n * max(prior.space.sizes) * (most + 1)
     check.fits(work, "the laws of the sums before each row", "ask for one row")
@@ -503,7 +506,8 @@ def score_odds(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Iter
 def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
     """Take the odds of single rows, and the sums of the others. Cost O(log n) for equal bits.
 
-    Rows of the same scores whose laws have the same zeros leave the same sums to the others.
+    Rows of the same scores whose distributions have the same zeros leave the same sums to the
+    others.
     """
     rows = zip(prior.assignment.tolist(), which.tolist(), strict=True)
     kinds: dict[tuple[int, bytes], Floats] = {}
@@ -613,7 +617,7 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
 
 
 def _ratios(*factors: Floats) -> tuple[Floats, Floats]:
-    """Return ln p[s]/p[t] for the product p of some laws, -inf where p[s] = 0, and sizes."""
+    """Return ln p[s]/p[t] for the product p of some factors, -inf where p[s] = 0, and sizes."""
     m = len(factors[0])
     ratios, size = np.full((m, m), -math.inf), np.zeros((m, m))
     for s in np.flatnonzero(np.all(np.stack(factors) > 0, axis=0)):
@@ -670,7 +674,7 @@ def score_surprise(prior: Distribution, scores: Sequence[Ints], which: Ints) -> 
 
 @score_surprise.register
 def _product_score_surprise(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Add row by row: ln p(x) is a sum over rows. All terms have one sign. Cost O(n m sums)."""
+    """Add record by record: ln p(x) is a sum of terms of one sign. Cost O(n m sums)."""
     laws = [(law / law.sum(), surprise(law)) for law in prior.distinct]
     mass, total = np.zeros((2, largest_sum(scores, which) + 1))
     mass[0], end = 1.0, 1

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _STEP = 0.25
 _WIDER = 1e-13
-#: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output law.
+#: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output distribution.
 _MISFIT = 1e-6
 #: How far a cone is widened before it is checked, so that rounding does not decide.
 _CONE_WIDENED = 1e-9
@@ -79,7 +79,7 @@ def least_epsilon(
 
 
 def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float:
-    """Return eps_tilde through the vector of the law: about a hundred O(N n) transforms.
+    """Return eps_tilde through the vector of the distribution: about a hundred O(N n) transforms.
 
     Numbers that doubles hold with all digits take compiled transforms, others wide ones.
     """
@@ -190,11 +190,11 @@ def clipped(
 def chain_bound(initial: Floats, transition: Floats, low: float, high: float) -> float:
     """Return an epsilon from which E_i exists for a chain of any length; ``high`` is one.
 
-    With M_y = diag(R^-1[., y]) the output law is q(y) = initial M_y1 T M_y2 ... 1. After M_y a row
-    vector f has a positive entry at y only. If the ratios -f_s/f_y stay below some U[y, s] for
-    every next step, and sum_s U[y, s] <= 1, then q >= 0 whatever the length. The least such U is
-    the limit of an iteration. A bisection then finds the least epsilon with one. Feasibility is
-    upward closed, so every epsilon that passes is a bound.
+    With M_y = diag(R^-1[., y]) the output distribution is q(y) = initial M_y1 T M_y2 ... 1. After
+    M_y a row vector f has a positive entry at y only. If the ratios -f_s/f_y stay below some U[y,
+    s] for every next step, and sum_s U[y, s] <= 1, then q >= 0 whatever the length. The smallest
+    such U is the limit of an iteration. A bisection then finds the smallest epsilon with one.
+    Feasibility is upward closed, so every epsilon that passes is a bound.
     """
     while high - low > _CONE_WIDTH * high:
         middle = 0.5 * (low + high)

@@ -7,7 +7,6 @@ import fastpriv as fp
 from command_line import done, prepare, refused
 from fastpriv.cli import files as _files
 from fastpriv.cli import mechanisms as _mechanisms
-from fastpriv.cli import specs as _specs
 from fastpriv.cli.main import main
 
 
@@ -286,8 +285,8 @@ def test_sizes_that_do_not_fit_are_refused(work, capsys):
 
 
 def test_usage_puts_brackets_around_what_may_be_left_out():
-    assert _specs.usage(_mechanisms.PRIORS)["iid"] == "iid:p=X,X,...,n=K"
-    assert _specs.usage(_mechanisms.MECHANISMS)["rows"] == "rows:kernel=FILE[,n=K]"
+    assert _mechanisms.usage(_mechanisms.PRIORS)["iid"] == "iid:p=X,X,...,n=K"
+    assert _mechanisms.usage(_mechanisms.MECHANISMS)["rows"] == "rows:kernel=FILE[,n=K]"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from mpmath import mp, mpf
 import fastpriv as fp
 import oracles as o
 from fastpriv import kernels
-from fastpriv._sampling.power_law import FAR, PowerLaw
-from fastpriv._sampling.rejection import Sampler
+from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler
 from fastpriv._sampling.source import Source
 from fastpriv.mechanisms import MaxEntropyNoise
 from oracles import noise as oracle
@@ -43,7 +42,7 @@ def close(found, expected, digits=1e-12):
 
 def rate_of(noise):
     """Ln B with all its digits."""
-    return mpf(noise.base.rate) / mpf(noise.base.unit) ** mpf(noise.p)
+    return mpf(noise._law.rate) / mpf(noise._law.unit) ** mpf(noise.p)
 
 
 @pytest.mark.grid(every=9)
@@ -69,7 +68,7 @@ def test_law_against_many_digits(p, distortion):
 def test_geometric_closed_form(distortion):
     noise = MaxEntropyNoise(1, distortion)
     beta = mp.asinh(1 / mpf(distortion))
-    assert close(noise.base.rate / noise.base.unit, beta, 1e-15)
+    assert close(noise._law.rate / noise._law.unit, beta, 1e-15)
     assert close(noise.A, mp.tanh(beta / 2))
     assert close(noise.entropy(), mp.log1p(2 / mp.expm1(beta)) + mpf(distortion) * beta)
 
@@ -77,7 +76,7 @@ def test_geometric_closed_form(distortion):
 @pytest.mark.parametrize("distortion", [0.4, 1.7, 60.0, 1e4, 1e8])
 def test_discrete_gaussian_is_a_theta_function(distortion):
     noise = MaxEntropyNoise(2, distortion)
-    beta = mpf(noise.base.rate) / mpf(noise.base.unit) ** 2
+    beta = mpf(noise._law.rate) / mpf(noise._law.unit) ** 2
     # Poisson summation: theta(beta) = sqrt(pi/beta) theta(pi^2/beta).
     nome = mp.exp(-(mp.pi**2) / beta)
     assert close(1 / noise.A, mp.sqrt(mp.pi / beta) * mp.jtheta(3, 0, nome), 1e-13)
@@ -197,20 +196,20 @@ def test_leakage_bound_is_a_difference_of_entropies_rounded_up(p, distortion, no
 # The sampler.
 
 LAWS = [
-    MaxEntropyNoise(1, 0.01).base,
-    MaxEntropyNoise(1, 1e-280).base,
-    MaxEntropyNoise(1, 30.0).base,
-    MaxEntropyNoise(1, 1e15).base,
-    MaxEntropyNoise(2, 1.0).base,
-    MaxEntropyNoise(2, 1e6).base,
-    MaxEntropyNoise(0.5, 20.0).base,
-    MaxEntropyNoise(0.2, 3.0).base,
-    MaxEntropyNoise(7.5, 500.0).base,
-    MaxEntropyNoise(450, 1e4).base,
-    MaxEntropyNoise(math.inf, 1e17).base,
-    MaxEntropyNoise(math.inf, 500.0).base,
-    MaxEntropyNoise(2, 30.0, modulus=90).base,
-    MaxEntropyNoise(1, 3.0, modulus=10).base,
+    MaxEntropyNoise(1, 0.01)._law,
+    MaxEntropyNoise(1, 1e-280)._law,
+    MaxEntropyNoise(1, 30.0)._law,
+    MaxEntropyNoise(1, 1e15)._law,
+    MaxEntropyNoise(2, 1.0)._law,
+    MaxEntropyNoise(2, 1e6)._law,
+    MaxEntropyNoise(0.5, 20.0)._law,
+    MaxEntropyNoise(0.2, 3.0)._law,
+    MaxEntropyNoise(7.5, 500.0)._law,
+    MaxEntropyNoise(450, 1e4)._law,
+    MaxEntropyNoise(math.inf, 1e17)._law,
+    MaxEntropyNoise(math.inf, 500.0)._law,
+    MaxEntropyNoise(2, 30.0, modulus=90)._law,
+    MaxEntropyNoise(1, 3.0, modulus=10)._law,
 ]
 each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.p:g}-{law.unit:g}")
 
@@ -267,7 +266,7 @@ def test_slots_cover_the_law(law):
             k, _, log_accept = proposal(sampler, [slot, 0, 1 << j, 0])
             if k <= law.high:
                 assert log_accept <= 0
-    assert 0.2 < sampler.chance <= 1
+    assert 0.2 < sampler.acceptance <= 1
 
 
 @each_law
@@ -318,13 +317,13 @@ def test_every_trial_is_decided_as_in_exact_arithmetic(law):
 @given(st.floats(-2.99, 6.2), st.floats(-30, 30))
 @settings(max_examples=150, deadline=None)
 def test_every_law_has_a_sampler_or_says_that_it_is_too_wide(log_p, log_distortion):
-    law = MaxEntropyNoise(math.exp(log_p), math.exp(log_distortion)).base
+    law = MaxEntropyNoise(math.exp(log_p), math.exp(log_distortion))._law
     try:
         sampler = Sampler.of(law)
     except fp.TooLarge:
         assert log_distortion > 20 or log_p < -0.8  # heavy tails
         return
-    assert 0.1 < sampler.chance <= 1
+    assert 0.1 < sampler.acceptance <= 1
     starts = np.arange(len(sampler.counts) - 1.0) * 2.0**sampler.width
     weights = np.exp(-law.exponents(starts))
     weights[0] = 0.5 if sampler.width == 0 else 1.0

@@ -89,7 +89,7 @@ def test_useless_releases_are_refused_unless_insisted_on():
     with pytest.raises(fp.Infeasible, match=r"useless.*standard error of about"):
         fp.release(wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record")
     insisted = fp.release(
-        wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record", accept_useless=True, rng=1
+        wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record", accept="useless", rng=1
     )
     frequencies = fp.estimate_frequencies(insisted)
     for column in frequencies.columns.values():
@@ -147,7 +147,7 @@ def test_a_file_that_grows_after_it_was_charged_is_not_released(tmp_path, monkey
 def test_cross_tabs_are_sums_of_records(sizes, split, seed):
     people = table(sizes, seed=seed)
     released = fp.release(
-        people, domain=sizes, epsilon=3.0, split=split, rng=seed, accept_useless=True
+        people, domain=sizes, epsilon=3.0, split=split, rng=seed, accept="useless"
     )
     whole = fp.estimate_frequencies(released).records.estimates.reshape(sizes)
     chosen = [2, 0]

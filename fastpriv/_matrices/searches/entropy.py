@@ -24,6 +24,7 @@ from fastpriv._matrices.searches.entropy_parts import (
     Node,
     Problem,
     gibbs,
+    prove_line,
     setup_work,
 )
 from fastpriv.results import Bracket
@@ -528,12 +529,43 @@ class Search:
         for individual in individuals:
             if self.too_late(individual):
                 return None
-            problem = Problem(individual.slices, individual.E, self.b - individual.doubt)
-            node = problem.root(individual.best[1], self.floor, self.reach)
-            self.climb(individual, node.p)
-            owners[id(problem)] = individual
+            node = self.root(individual)
+            owners[id(node.problem)] = individual
             nodes.append(node)
         return self.tree(nodes, lambda node: owners[id(node.problem)], _SIMPLICES_PER_ASCENT)
+
+    def root(self, individual: Individual) -> Node:
+        """Bound over all priors of an individual, after a search of its single slices.
+
+        Slices are searched at the output distribution and the multiplier of the best prior, if
+        every slice by itself seems to reveal most there: then nothing is lost.
+        """
+        problem = Problem(individual.slices, individual.E, self.b - individual.doubt)
+        law = individual.best[1]
+        node = self.whole(individual, problem, law)
+        d, t = law @ individual.E, individual.multiplier(law)
+        if node.bound <= self.floor or self.meter.used() >= self.meter.limit:
+            return node
+        if self.meter.too_late(individual.separation_work()) or not individual.separates(law, d, t):
+            return node
+        share = _TRIAL * self.meter.limit / (2 * len(individual.slices) * len(self.individuals))
+        lines = [part.proved for part in individual.slices]
+        for part, own in zip(individual.slices, problem.split(node.p), strict=True):
+            if len(part.rows) > 1:
+                until = min(self.meter.used() + share, self.meter.limit)
+                prove_line(part, own, d, t, self.reach, self.meter, until)
+        better = self.whole(individual, problem, node.p)
+        if better.bound < node.bound:
+            return better
+        for part, line in zip(individual.slices, lines, strict=True):
+            part.proved = line
+        return node
+
+    def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
+        """Bound over all priors, with tangents at p, and ascend from where it is attained."""
+        node = problem.root(p, problem.ample(), self.floor, self.reach)
+        self.climb(individual, node.p)
+        return node
 
     def by_database(self, individuals: list[Individual]) -> float:
         """Return an upper bound from what the output reveals about the whole database."""

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
+from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import ULP, roundoff, sum_error
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.contraction import matrix_contraction
 
@@ -34,6 +36,12 @@ _CONTRACTED = 256
 _RARE = 1e-100
 #: Its weight.
 _MIXED = 1e-6
+#: Share of one input in the distributions from which ascents within a slice start.
+_NEAR = 0.9
+#: Steps of these ascents.
+_ASCENT = 300
+#: Difference between them that does not count, in units of t.
+_SAME = 1e-6
 #: Weight of the uniform distribution in the distribution that a line touches, so that it has no
 #: zeros.
 _EVEN = 1e-9
@@ -93,7 +101,7 @@ class Slice:
         kernels.row_divergences(rows, r, np.zeros(len(r)), 0, len(rows), self.far)
         self.by_inputs = len(rows) <= len(r)
         self.eta = _contraction(rows)
-        self.central = self.tangent(self.even)
+        self.proved = self.tangent(self.even)
 
     @property
     def corners(self) -> int:
@@ -128,6 +136,41 @@ class Slice:
         size = np.abs(sides) @ np.abs(logs) + np.abs(own) + abs(shift)
         return Line(self.eta, values, sum_error(len(self.r) + len(law), 160) * size)
 
+    def from_maximum(self, most: float, d: Floats, t: float) -> Line:
+        """Turn D(V || r + d) + t H(pi) <= most, for all laws, into a line."""
+        values, doubt = self.towards(d)
+        return Line(t, most - values, doubt + roundoff(4.0) * abs(most))
+
+    def towards(self, d: Floats) -> tuple[Floats, Floats]:
+        """Return D(V || r + d) - D(V || r) as a value per input, and its rounding error."""
+        logs = np.log1p(d / self.r)
+        shift = math.fsum(map(kernels.divergence, self.r, self.r + d, -d))
+        size = np.abs(self.E) @ (np.abs(logs) + np.abs(d) / (self.r + d)) + shift
+        lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
+        return shift - self.E @ logs, sum_error(len(self.r), 160) * size + roundoff(4.0) * lost
+
+    def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
+        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p.
+
+        It only chooses what is tried. Where a small t overflows, the comparison fails.
+        """
+        with np.errstate(all="ignore"):
+            return self._ascents_agree(p, d, t)
+
+    def _ascents_agree(self, p: Floats, d: Floats, t: float) -> bool:
+        extra = self.towards(d)[0]
+        starts = _NEAR * np.eye(len(p)) + (1.0 - _NEAR) * self.even
+        laws = np.vstack([p / p.sum(), starts])
+        for _ in range(_ASCENT):
+            V = laws @ self.rows
+            heights = np.log(np.maximum(V, _TINY) / self.r) @ self.rows.T + extra
+            scores = heights / t + self.logs
+            laws = np.exp(scores - scores.max(axis=1, keepdims=True))
+            laws /= laws.sum(axis=1, keepdims=True)
+        top = scores.max(axis=1)
+        values = t * (top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
+        return bool(values[1:].max() <= values[0] + _SAME * t)
+
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
         """Return what the kernel combines: values and doubt per input, and the two thetas."""
         near = simplex.B @ simplex.heights
@@ -136,9 +179,9 @@ class Slice:
             other = self.tangent(p)
         else:
             other = Line(0.0, self.far, sum_error(len(self.r), 128) * self.far)
-        doubt = loose + other.doubt + self.central.doubt
-        values = np.stack([near, other.values, self.central.values, doubt])
-        return values, np.array([other.theta, self.central.theta])
+        doubt = loose + other.doubt + self.proved.doubt
+        values = np.stack([near, other.values, self.proved.values, doubt])
+        return values, np.array([other.theta, self.proved.theta])
 
 
 class Individual:
@@ -248,6 +291,18 @@ class Individual:
         slopes = self._slopes(self.even)
         size = sum_error(self.W.shape[1], 64) * (float(np.abs(slopes).max()) + 1.0)
         return float(np.ptp(slopes) + 4.0 * size)
+
+    def separation_work(self) -> float:
+        """Return about how many units of work it takes to see whether slices separate."""
+        return float(sum(_ASCENT * part.rows.size * (2 * len(part.rows)) for part in self.slices))
+
+    def separates(self, p: Floats, d: Floats, t: float) -> bool:
+        """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""
+        return t > 0.0 and all(
+            part.tells_most(own, d, t)
+            for part, own in zip(self.slices, self.split(p), strict=True)
+            if len(part.rows) > 1
+        )
 
     def climb(self, p: Floats, b: float) -> Floats:
         """Ascend from p, and return a distribution with H >= b and locally large information."""
@@ -555,13 +610,22 @@ class Problem:
     """The problem that the kernel bounds, over all slices of an individual."""
 
     def __init__(self, slices: list[Slice], E: Floats, b: float) -> None:
-        self.slices, self.E, self.b = slices, E, b
+        self.slices, self.E, self.b, self.held = slices, E, b, 0
         self.logs = np.concatenate([part.logs for part in slices])
         self.inputs = len(self.logs)
         self.base, self.middle = _basis(E, slices[0].r)
         self.edges: Ints = np.cumsum([0, *(len(part.rows) for part in slices)])
         self.corners = max(part.corners for part in slices)
+        self.extra, self.extra_doubt = np.zeros(len(E)), np.zeros(len(E))
         self.scale = max(float(part.far.max()) for part in slices)
+
+    @classmethod
+    def single(cls, part: Slice, d: Floats, t: float) -> Problem:
+        """Return max over laws of a slice of D(V || r + d) + t H."""
+        made = cls([part], np.zeros_like(part.E), 0.0)
+        made.held = len(made.base) + 1
+        made.extra, made.extra_doubt = part.towards(d)
+        return made
 
     def split(self, p: Floats) -> list[Floats]:
         """Return the parts of a vector over inputs that belong to the slices."""
@@ -569,7 +633,7 @@ class Problem:
 
     def start(self, t: float) -> Floats:
         """Return a point where the bound is finite."""
-        thetas = [max(part.eta, part.central.theta, 1e-300) for part in self.slices]
+        thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
         blocks = [
             [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
         ]
@@ -594,27 +658,29 @@ class Problem:
             where = slice(int(self.edges[a]), int(self.edges[a + 1]))
             lines[:, where], thetas[:, a] = part.lines(simplex, own)
             B[where, : simplex.B.shape[1]] = simplex.B
+        lines[:3] += self.extra
+        lines[3] += self.extra_doubt
         rough = np.array([simplex.rough for simplex in simplices])
         z, law, r = z.copy(), np.empty(self.inputs), self.slices[0].r
         most = kernels.entropy_bound(
-            z, 0, mu, self.E, self.base, r, self.logs, self.edges, thetas, lines, B, rough,
+            z, self.held, mu, self.E, self.base, r, self.logs, self.edges, thetas, lines, B, rough,
             self.b, floor, reach, law,
         )  # fmt: skip
         return Node(most, simplices, z, law, self)
 
-    def root(self, p: Floats, floor: float, reach: float) -> Node:
+    def root(self, p: Floats, t: float, floor: float, reach: float) -> Node:
         """Bound over all distributions, with tangents at p."""
         whole = [part.whole() for part in self.slices]
-        return self.bound(whole, p, self.start(self.ample()), 0.1 * self.scale, floor, reach)
+        return self.bound(whole, p, self.start(t), 0.1 * self.scale, floor, reach)
 
-    def afresh(self, simplices: list[Simplex], floor: float, reach: float) -> Node:
-        """Bound over simplices, starting from their centres."""
-        z, mu = self.start(self.ample()), 0.1 * self.scale
+    def afresh(self, simplices: list[Simplex], t: float, floor: float, reach: float) -> Node:
+        """Bound over simplices, starting from their centres; t is used only if it is fixed."""
+        z, mu = self.start(t if self.held else self.ample()), 0.1 * self.scale
         return self.bound(simplices, gibbs(self.logs), z, mu, floor, reach)
 
     def ample(self) -> float:
         """Return a t that leaves room for all thetas."""
-        return self.scale + 2.0 * max(max(part.eta, part.central.theta) for part in self.slices)
+        return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
 
 
 @dataclass
@@ -648,8 +714,36 @@ class Node:
             mu = max(gap, 2e-4 * problem.scale)
             child = problem.bound(simplices, self.p, problem.calmed(self.z), mu, floor, gap)
             if child.bound >= self.bound:  # nothing gained: the point may have been a bad start
-                again = problem.afresh(simplices, floor, gap)
+                t = float(self.z[len(problem.base)])
+                again = problem.afresh(simplices, t, floor, gap)
                 child = min(child, again, key=lambda part: part.bound)
             child.bound = min(child.bound, self.bound)
             parts.append(child)
         return parts
+
+
+def prove_line(
+    part: Slice, p: Floats, d: Floats, t: float, tolerance: float, meter: Meter, deadline: float
+) -> None:
+    """Search a slice at q = r + d and t, and keep the line that this proves."""
+    problem = Problem.single(part, d, t)
+    best = -math.inf
+
+    def split(node: Node) -> list[Node]:
+        nonlocal best
+        law = node.p / node.p.sum()
+        seen, e = law > 0.0, law @ part.E
+        entropy = -float(law[seen] @ (np.log(law[seen]) - part.logs[seen]))
+        value = divergence(part.r + e, part.r, e) + float(law @ problem.extra) + t * entropy
+        best = max(best, value)
+        meter.spend(node.work)
+        children = node.children(best + tolerance) if node.bound > best + tolerance else []
+        if not children:  # close enough, or rounding hides what the bound misses
+            search.close(node.bound)
+        return children
+
+    root = problem.root(p, t, -math.inf, 0.1 * tolerance)
+    if root.bound < math.inf:
+        search: BestFirst[Node] = BestFirst([root], split)
+        most = search.run(lambda: best + tolerance, lambda: meter.used() >= deadline)
+        part.proved = part.from_maximum(most, d, t)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel, cannot_undo
@@ -59,7 +59,7 @@ class HadamardChannel(SupportChannel):
         self._set(k, epsilon)
         self.blocks = self._best_blocks() if blocks is None else _power(blocks, self.k)
         self._rows = -(-self.k // self.blocks)
-        self.columns = 1 << self._rows.bit_length()  # the least power of two above the rows
+        self.columns = 1 << self._rows.bit_length()  # the smallest power of two above the rows
         self.inclusion = Fraction(1, 2 * self.blocks)
         kinds = {Fraction(0)} if self.blocks > 1 else set()
         if self.k > self.blocks:
@@ -71,7 +71,7 @@ class HadamardChannel(SupportChannel):
         self.output_space = Space.of((self.listed,))
 
     def _best_blocks(self) -> int:
-        """Return the number of blocks of the least variance at a share of 1/k."""
+        """Return the number of blocks of the smallest variance at a share of 1/k."""
         powers = [1 << j for j in range(self.k.bit_length()) if 1 << j <= self.k]
         odds = Fraction(min(self.odds, Decimal(10**9)))
         if odds == 1:
@@ -170,7 +170,7 @@ class HadamardChannel(SupportChannel):
         counts = tally.reshape(self.blocks, self.columns)
         odds, scale = float(self.growth - 1), float(self.growth + 2 * self.blocks - 1)
         estimates = (scale / odds) * walsh(counts)[block, row]
-        # A report falls into its own block with chance (e + 1)/scale, into another with 2/scale.
+        # A message falls into its own block with probability (e + 1)/scale, another with 2/scale.
         held = ((scale * counts.sum(axis=1) - 2.0 * n) / odds)[block]
         spread = scale / odds**2
         least = n * max(0.0, min(2.0 * spread, (odds + 2.0) * spread - 1.0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import below
+from fastpriv._sampling.local import below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, SymmetricThresholds
 from fastpriv._structure.geometry import Geometry, is_prime, least_dimension, primes_near
@@ -32,10 +32,10 @@ class HashingChannel(SupportChannel):
 
     A value is written with t digits in base g, a prime, and hashed to h_a(x) = <a, x> mod g. The
     seed a is a point of the projective geometry PG(t-1, g): a vector of t digits whose first digit
-    other than 0 is 1, all equally likely. Two values have equal hashes with chance exactly
+    other than 0 is 1, all equally likely. Two values have equal hashes with probability exactly
     (g^(t-1) - 1)/(g^t - 1) < 1/g, since that is the share of seeds on a hyperplane. Nothing is
-    assumed about a hash function: the law of reports is known, estimates are unbiased and their
-    variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
+    assumed about a hash function: the distribution of reports is known, estimates are unbiased and
+    their variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
     Blocki, Li and Jha 2017). A report is the pair (number of the seed, noisy hash value).
 
     Parameters
@@ -145,14 +145,14 @@ def check_field(q: int, t: int) -> None:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Chances that a report of a uniform law supports a value, and two values."""
+    """Probabilities that a report of a uniform distribution supports a value, and two values."""
     q = geometry.q
     same = Fraction(q ** (geometry.t - 1) - 1, geometry.vectors - 1)
     return Fraction(1, q), same / q
 
 
 def _best_field(channel: SupportChannel) -> int:
-    """Return the prime g of the least variance at a share of 1/k."""
+    """Return the prime g of the smallest variance at a share of 1/k."""
     target = float(min(channel.odds + 1, Decimal(2 * channel.k)))
     best = []
     for g in primes_near(target, channel.k, MOST_VECTORS):

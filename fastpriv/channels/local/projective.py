@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.geometry import Geometry, primes_near
@@ -29,7 +29,7 @@ class ProjectiveChannel(SupportChannel):
     supports the true one (Feldman, Nelson, Nguyen and Talwar 2022). Every value is supported by
     (q^(t-1) - 1)/(q - 1) reports and every two values by (q^(t-2) - 1)/(q - 1). With q about
     e^epsilon + 1 the variance is nearly that of subset selection, while a report is one number of
-    about ln k nats. The dimension t is the least with (q^t - 1)/(q - 1) >= k points.
+    about ln k nats. The dimension t is the smallest with (q^t - 1)/(q - 1) >= k points.
 
     Parameters
     ----------
@@ -131,14 +131,14 @@ def _completed(drawn: Ints, x: Ints, lead: Ints, product: Ints, q: int) -> Ints:
 
 
 def _geometry(q: int, k: int) -> Geometry:
-    """Return PG(t-1, q) of the least t >= 2 with k points, if transforms over it are feasible."""
+    """Return PG(t-1, q) of the smallest t >= 2 with k points, if transforms are feasible."""
     t = _dimension(q, k)
     check_field(q, t - 1)
     return Geometry(q, t)
 
 
 def _dimension(q: int, k: int) -> int:
-    """Return the least t >= 2 with (q^t - 1)/(q - 1) >= k."""
+    """Return the smallest t >= 2 with (q^t - 1)/(q - 1) >= k."""
     t = 2
     while (q**t - 1) // (q - 1) < k:
         t += 1
@@ -146,14 +146,14 @@ def _dimension(q: int, k: int) -> int:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Chances that a uniform point supports a value, and two values."""
+    """Probabilities that a uniform point supports a value, and two values."""
     q, t, points = geometry.q, geometry.t, geometry.points
     single = Fraction((q ** (t - 1) - 1) // (q - 1), points)
     return single, Fraction((q ** (t - 2) - 1) // (q - 1), points)
 
 
 def _best_field(channel: SupportChannel) -> int:
-    """Return the prime q of the least variance at a share of 1/k."""
+    """Return the prime q of the smallest variance at a share of 1/k."""
     target = float(min(channel.odds + 1, Decimal(2 * channel.k)))
     best = []
     for q in primes_near(target, channel.k, MOST_VECTORS):

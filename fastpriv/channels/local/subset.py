@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, subsets
+from fastpriv._sampling.local import InsideThresholds, subsets
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel
@@ -31,7 +31,7 @@ class SubsetChannel(SupportChannel):
 
     A set that holds the value is e^epsilon times as likely as one that does not. With
     size = k/(e^epsilon + 1), rounded to the better side, its mean squared error is asymptotically
-    the least that the level allows (Ye and Barg 2018); size = 1 is randomised response.
+    the smallest that the level allows (Ye and Barg 2018); size = 1 is randomised response.
 
     Parameters
     ----------
@@ -136,12 +136,12 @@ class SubsetChannel(SupportChannel):
 
 
 def _chances(k: int, size: int) -> tuple[Fraction, Fraction]:
-    """Chances that a random subset holds a value, and two values."""
+    """Probabilities that a random subset holds a value, and two values."""
     return Fraction(size, k), Fraction(size * (size - 1), k * (k - 1))
 
 
 def _best_size(channel: SupportChannel) -> int:
-    """Return the size of the least variance at a share of 1/k, one of two next to k/(e^e + 1)."""
+    """Return the size of smallest variance at a share of 1/k, one of two next to k/(e^e + 1)."""
     k = channel.k
     near = int(k / (channel.odds + 1))
     sizes = {min(max(1, size), k - 1) for size in (near, near + 1)}
@@ -151,7 +151,8 @@ def _best_size(channel: SupportChannel) -> int:
 def design_variance(channel: SupportChannel, single: Fraction, pair: Fraction) -> float:
     """Compare designs by (e^epsilon - 1)^2 times the variance for each record at a share of 1/k.
 
-    ``single`` and ``pair`` are the chances that a report of the law b supports a value, and two.
+    ``single`` and ``pair`` are the probabilities that a report of the distribution b supports a
+    value, and two.
     """
     odds, k = float(min(channel.odds, Decimal(10**9))), channel.k
     total = 1.0 + (odds - 1.0) * float(single)

@@ -39,11 +39,11 @@ SMALL = 1 << 16
 class SupportChannel(AbstractChannel):
     """One row of k values; a report y supports the values of a set S(y).
 
-    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a law of
-    reports under which every value is supported with the same chance pi. Two values are both
-    supported with a chance pi_2 that depends on the kind of pair only, mostly on nothing. These
-    few numbers, and the law of the size of S(y), are all that most measures need: the matrix, with
-    as many columns as there are reports, is never formed.
+    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a
+    distribution of reports under which every value is supported with the same probability pi. Two
+    values are both supported with a probability pi_2 that depends on the kind of pair only, mostly
+    on nothing. These few numbers, and the distribution of the size of S(y), are all that most
+    measures need: the matrix, with as many columns as there are reports, is never formed.
 
     A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2
     of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
@@ -62,9 +62,9 @@ class SupportChannel(AbstractChannel):
 
     #: The level that was asked for; what is drawn has at most this level.
     epsilon: float
-    #: Chance that a report of the law b supports a value.
+    #: Probability that a report of the distribution b supports a value.
     inclusion: Fraction
-    #: Chance that it supports both of two values, for every kind of pair.
+    #: Probability that it supports both of two values, for every kind of pair.
     joint: tuple[Fraction, ...]
     #: The factor that draws realise in place of e^epsilon, exactly.
     growth: Fraction
@@ -107,7 +107,7 @@ class SupportChannel(AbstractChannel):
     @property
     @abstractmethod
     def empty_mass(self) -> Decimal:
-        """Chance under b that a report supports no value."""
+        """Probability under b that a report supports no value."""
 
     def masses(self, weights: Floats) -> Floats:
         """Return the sum of weights over S(y) for every listed report y."""
@@ -148,11 +148,11 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def separation(self) -> Fraction:
-        """Largest chance under b that a report supports one of two values and not the other."""
+        """Largest probability under b that a message supports just one of two values."""
         return self.inclusion - min(self.joint)
 
     def most_different_rows(self) -> Floats:
-        """Laws of the reports of the two values that are told apart best, merged by likelihood."""
+        """Rows of the two values that differ most, outputs of equal likelihood ratio merged."""
         with localcontext(EXACT):
             own = _decimal(self.separation) / self.total_weight()
             more, less = float(own * self.odds), float(own)
@@ -242,7 +242,7 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def response(self) -> tuple[Fraction, Fraction]:
-        """Chances that a report supports its own value, and that it supports another one.
+        """Probabilities that a report supports its own value, and that it supports another one.
 
         Where there are several kinds of pairs, another one of the kind that is supported together
         most often.
@@ -255,10 +255,10 @@ class SupportChannel(AbstractChannel):
     def variance(self, share: float = 0.0) -> float:
         """Variance of an estimated count, for each record, where a share of records hold it.
 
-        With p and q the chances of :attr:`response`, the estimate of n_x is
+        With p and q the probabilities of :attr:`response`, the estimate of n_x is
         (c_x - n q)/(p - q), c_x being the number of reports that support x. For a fixed table its
         variance is (n_x p (1-p) + (n - n_x) q (1-q))/(p - q)^2 (Wang, Blocki, Li and Jha 2017,
-        Theorem 2). These are the chances that draws realise, as fractions.
+        Theorem 2). These are the probabilities that draws realise, as fractions.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import bits
+from fastpriv._sampling.local import bits
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import WORDS, Codes
 from fastpriv.channels.local.support import EXACT, SupportChannel
@@ -22,7 +22,8 @@ from fastpriv.spaces import Space
 
 __all__ = ["UnaryChannel"]
 
-OPTIMISED, SYMMETRIC = "optimised", "symmetric"
+OPTIMISED = "optimised"
+SYMMETRIC = "symmetric"
 #: Bits of all reports of one call.
 _DRAWN = 1 << 30
 
@@ -30,11 +31,12 @@ _DRAWN = 1 << 30
 class UnaryChannel(SupportChannel):
     """Unary encoding: a report is k bits, each flipped by itself.
 
-    The bit of the true value is 1 with chance p, every other bit with chance q, and the level is
-    ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1), symmetric
-    encoding, as in RAPPOR, p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and Jha
-    2017). Both p and q are multiples of 2^-64, q rounded up: what is drawn is this channel itself,
-    and its level is at most epsilon. Given the number of ones a report is that of subset selection.
+    The bit of the true value is 1 with probability p, every other bit with probability q, and the
+    level is ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1),
+    symmetric encoding, as in RAPPOR, p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and
+    Jha 2017). Both p and q are multiples of 2^-64, q rounded up: what is drawn is this channel
+    itself, and its level is at most epsilon. Given the number of ones a report is that of subset
+    selection.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ class UnaryChannel(SupportChannel):
 
     @property
     def chances(self) -> tuple[Fraction, Fraction]:
-        """Chances p and q that the bit of the true value, and another bit, is 1."""
+        """Probabilities p and q that the bit of the true value, and another bit, is 1."""
         return Fraction(self._words_on, WORDS), Fraction(self._words_off, WORDS)
 
     def definition(self) -> dict[str, Any]:

@@ -13,25 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpriv._structure.types import (
-    Blocks,
-    Classes,
-    Types,
-    classes_against,
-    compositions,
-    types_of,
-)
+from fastpriv._structure.counts import compositions
+from fastpriv._structure.types import Blocks, Classes, Types, classes_against, types_of
 from fastpriv.design.exact.arithmetic import whole_numbers
 from fastpriv.design.reductions import swappable_rows
 from fastpriv.errors import TooLarge, short
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-
-if TYPE_CHECKING:
-    pass
 
 #: Most pairs of a database and an output, after symmetry.
 MAX_PAIRS = 20_000

@@ -1,4 +1,4 @@
-"""Search for the adversary who learns most about a group of rows."""
+"""Search for the adversary who learns most about a group of records."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv._matrices.searches.selection import Selection, best_selection
-from fastpriv.channels import AbstractChannel, Channel, QueryChannel, TiltedChannel
+from fastpriv.channels import AbstractChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.queries import Listed, Query
 from fastpriv.measures.capacity import capacity, searched_entries
+from fastpriv.measures.inputs import table
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Largest table whose equal rows are looked for.
@@ -34,26 +35,26 @@ _TASKS = 16
 
 @singledispatch
 def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
-    """Return a query and a table with the output law of each answer.
+    """Return a query and a table with the output distribution of each answer.
 
     In general every database is an answer of its own, except that databases with equal rows of
     the matrix share one.
     """
-    matrix = np.array(channel.nearest_matrix())
+    matrix = table(channel)
     kinds = channel.record_kinds
     return Listed(representatives(matrix), channel.space, len(matrix), kinds), matrix
 
 
 @as_query.register
 def _query_as_query(channel: QueryChannel) -> tuple[Query, Floats]:
-    """Return the query itself and the laws of its answers."""
+    """Return the query itself and the distributions of its answers."""
     return channel.query, channel.kernel.matrix
 
 
 def capped(
     leak: IndividualCapacity, most: float, channel: AbstractChannel, clock: Clock
 ) -> IndividualCapacity:
-    """Bound a leak whose upper end is at least ``most``, for want of time, by the capacity."""
+    """Bound a leak whose upper bound is at least ``most``, for want of time, by the capacity."""
     if leak.upper < most:
         return leak
     hurry = searched_entries(channel) > _LARGE and clock.left() < _SECOND
@@ -62,17 +63,21 @@ def capped(
     return IndividualCapacity(leak.lower, upper, leak.adversary)
 
 
-def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
-    """Allow for relative errors of the output laws.
+def information_error(most: float, error: float) -> float:
+    """Bound the error of an information of at most ``most``, from relative errors of the entries.
 
     Errors e of the entries change I(p) by at most e sum p W |ln(W/q)|. By Pinsker's inequality
     this is at most e (I + sqrt(2 I)).
     """
+    return error * (most + math.sqrt(2.0 * most) + 4.0 * error)
+
+
+def widened(leak: IndividualCapacity, error: float) -> IndividualCapacity:
+    """Allow for relative errors of the output distributions."""
     if error == 0.0:
         return leak
-    slack = error * (leak.upper + math.sqrt(2.0 * leak.upper) + 4.0 * error)
-    lower = max(leak.lower - slack, 0.0)
-    return IndividualCapacity(lower, leak.upper + slack, leak.adversary)
+    slack = information_error(leak.upper, error)
+    return IndividualCapacity(max(leak.lower - slack, 0.0), leak.upper + slack, leak.adversary)
 
 
 def searched(
@@ -82,14 +87,14 @@ def searched(
     time_limit: float | None,
     run: Callable[..., Any] | None = None,
 ) -> IndividualCapacity:
-    """Largest I(X_G; Y) over groups G of k rows and all priors, by a search over the answers.
+    """Largest I(X_G; Y) over groups G of k records and all priors, by a search over the answers.
 
     ``run`` maps a function over arguments elsewhere: the search is then one task for each part of
     the selections.
     """
     clock = Clock(math.inf if time_limit is None else time_limit)
-    if isinstance(channel, Channel) and channel.space.n == 1 < channel.space.size:
-        return _one_record_leak(channel, gap, clock)
+    if k == channel.space.n and not isinstance(channel, QueryChannel):
+        return whole_database_leak(channel, gap, clock)
     query, table = as_query(channel)
     problems = query.candidates(k, table.shape[1])
     slices = [p.slices for p in problems]
@@ -112,19 +117,24 @@ def searched(
     leak = IndividualCapacity(best.lower, upper, who)
     if upper - best.lower > gap * min(1.0, best.lower):  # the search did not end
         leak = capped(leak, 0.0, channel, clock)
+    return allowing_for_errors(leak, channel)
+
+
+def whole_database_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
+    """All records are in the group: the channel capacity, and the prior that attains it."""
+    bracket, law = matrix_capacity(table(channel), gap, lambda: clock.left() == 0.0)
+    databases = channel.space.rows(np.arange(channel.space.size))
+    who = Adversary(tuple(range(channel.space.n)), databases, law)
+    return allowing_for_errors(IndividualCapacity(bracket.lower, bracket.upper, who), channel)
+
+
+def allowing_for_errors(leak: IndividualCapacity, channel: AbstractChannel) -> IndividualCapacity:
+    """Widen the bracket of a leak by the rounding of the matrix."""
     leak = widened(leak, channel.matrix_error)
     if not isinstance(channel, TiltedChannel):
         return leak
     bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
-    return IndividualCapacity(bracket.lower, bracket.upper, who)
-
-
-def _one_record_leak(channel: Channel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the channel capacity: a single record is the whole database."""
-    matrix = np.array(channel.nearest_matrix())
-    bracket, law = matrix_capacity(matrix, gap, lambda: clock.left() <= 0.0)
-    who = Adversary((0,), np.arange(channel.space.size)[:, None], law)
-    return widened(IndividualCapacity(bracket.lower, bracket.upper, who), channel.matrix_error)
+    return IndividualCapacity(bracket.lower, bracket.upper, leak.adversary)
 
 
 def _spread(

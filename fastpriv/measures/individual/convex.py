@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
@@ -59,13 +60,13 @@ def convex_leak(
     most: float,
     time_limit: float | None,
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and a convex set, nothing being above ``most``.
+    """Return the largest I(X_i; Y) over records i and a convex set, nothing being above ``most``.
 
     With A = x_i and the posteriors Q_y of A, I = H(A) - sum P(y) H(Q_y). Every Q_y is kept in a
-    simplex. There -H lies below the linear function with the same values at the corners, and
-    H(A) lies below tangents. So the largest mean of a vector over the set bounds I. A linear
-    program over the laws seen so far chooses the vector, and the law with this mean is the next
-    one. The simplex in which the bound is loosest is halved.
+    simplex. There -H lies below the linear function with the same values at the corners, and H(A)
+    lies below tangents. So the largest mean of a vector over the set bounds I. A linear program
+    over the distributions seen so far chooses the vector, and the distribution with this mean is
+    the next one. The simplex in which the bound is loosest is halved.
     """
     size, outputs = channel.space.size, channel.output_count
     advice = "use fewer databases or outputs, or priors without bounds"
@@ -85,26 +86,27 @@ def convex_leak(
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
-    """Return what a prior of the set tells about one of the rows, and an upper bound."""
-    best, count = 0.0, 0
-    heap: list[tuple[float, int, _Row, _Part]] = []
+    """Return what a prior of the set reveals about one of the rows, and an upper bound."""
+    best, parts = 0.0, []
     for row in rows:
         best = max(best, row.climbed(meter))
     for row in rows:
         if meter.room() <= 0.0:
             return best, max(best, most)
         part, best = row.bound(row.whole(), best, gap)
-        heapq.heappush(heap, (-part.bound, count := count + 1, row, part))
-    while heap:
-        top = -heap[0][0]
-        if min(top, most) <= _enough(best, gap) or meter.room() <= 0.0:
-            break
-        _, _, row, part = heapq.heappop(heap)
+        parts.append(part)
+
+    def halves(whole: _Part) -> Iterator[_Part]:
+        nonlocal best
         meter.spend(_HALVING)
-        for half in _halves(*part[1:]):
-            part, best = row.bound(half, best, gap)
-            heapq.heappush(heap, (-min(part.bound, top), count := count + 1, row, part))
-    return best, max(best, min(most, -heap[0][0] if heap else 0.0))
+        for simplices in _halves(whole.simplices, whole.y, whole.middle):
+            part, best = whole.row.bound(simplices, best, gap)
+            yield _Part(min(part.bound, whole.bound), *part[1:])
+
+    upper = BestFirst(parts, halves).run(
+        lambda: _enough(best, gap), lambda: most <= _enough(best, gap) or meter.room() <= 0.0
+    )
+    return best, max(best, min(most, upper))
 
 
 def _enough(best: float, gap: float) -> float:
@@ -116,6 +118,7 @@ class _Part(NamedTuple):
     """An upper bound over simplices [y, corner, a], the loosest y and a posterior of it."""
 
     bound: float
+    row: _Row
     simplices: Floats
     y: int
     middle: Floats
@@ -172,7 +175,7 @@ class _Row:
             law = np.maximum(joint.sum(axis=1), 1e-12)
             self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
             bound = min(bound, self._proved(simplices, heights, g, tangent))
-            # More laws would take little off what is open.
+            # More distributions would take little off what is open.
             if bound <= max(_enough(best, gap), value + _OPEN * (bound - best)):
                 break
         bound = min(bound, self._proved(simplices, heights, g, self.tangents[-1]))
@@ -183,7 +186,7 @@ class _Row:
         )
         loose = chance * (loose - _minus_entropy(posterior.T[:, None])[:, 0])
         y = int(loose.argmax())
-        return _Part(bound, simplices, y, posterior[:, y]), best
+        return _Part(bound, self, simplices, y, posterior[:, y]), best
 
     def _joint(self, p: Floats) -> Floats:
         joint = np.zeros((self.m, self.W.shape[1]))
@@ -203,9 +206,9 @@ class _Row:
         """
         below = heights - np.einsum("yja,ay->yj", simplices, g)
         size = float(np.abs(g).max()) + math.log(self.m) + 1.0
-        raised = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
-        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, raised[self.values])
-        size += float(np.abs(tangent).max()) + float(np.abs(raised).max())
+        lifted = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
+        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, lifted[self.values])
+        size += float(np.abs(tangent).max()) + float(np.abs(lifted).max())
         slack = (4.0 * self.W.shape[1] + 32.0) * ULP * size
         bound, joint = self._largest(weights)
         self.laws = np.concatenate([self.laws[1 - _LAWS :], joint[None]])
@@ -214,12 +217,12 @@ class _Row:
     def _program(
         self, simplices: Floats, heights: Floats
     ) -> tuple[float, Floats, Floats, Floats] | None:
-        """Maximise the linear bound over mixtures of laws; None if the solver fails.
+        """Maximise the linear bound over mixtures of distributions; None if the solver fails.
 
-        Variables are the shares of laws, the weights of corners and the bound on H(A). Joint laws
-        may differ from those of the corners at a price. So there is always a solution, and
-        multipliers for simplices that no prior reaches. Returns the value, the joint law, its
-        multipliers, and the mixture of tangents.
+        Variables are the shares of distributions, the weights of corners and the bound on H(A).
+        Joint distributions may differ from those of the corners at a price. So there is always a
+        solution, and multipliers for simplices that no prior reaches. Returns the value, the joint
+        distribution, its multipliers, and the mixture of tangents.
         """
         count, pairs = len(self.laws), self.m * self.W.shape[1]
         outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
@@ -258,7 +261,7 @@ class _Row:
 
 
 def _told(joint: Floats, size: int) -> float:
-    """Return I(A; Y) of a joint law that sums over ``size`` databases, rounded down."""
+    """Return I(A; Y) of a joint distribution that sums over ``size`` databases, rounded down."""
     outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     seen = joint > 0.0
     terms = joint[seen] * np.log(joint[seen] / outer[seen])
@@ -273,7 +276,7 @@ def _height(simplex: Floats, heights: Floats, q: Floats) -> float:
 
 
 def _minus_entropy(laws: Floats) -> Floats:
-    """Return sum q ln q of laws along the last axis."""
+    """Return sum q ln q of distributions along the last axis."""
     return np.asarray((laws * np.log(np.maximum(laws, _LEAST))).sum(axis=-1))
 
 
@@ -293,11 +296,11 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
     return parts
 
 
-# The largest information over a convex set of input laws, as a bracket.
+# The largest information over a convex set of input distributions, as a bracket.
 
 
 def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
-    """Return laws of a set in several directions."""
+    """Return distributions of a set in several directions."""
     rng = np.random.default_rng(0)  # where searches start; what they reach is computed
     return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
 
@@ -305,11 +308,12 @@ def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
 def most_information(
     W: Floats, priors: ConvexPriors, gap: float, clock: Clock
 ) -> tuple[float, float]:
-    """Return the largest I(X; Y) over a convex set of input laws, as a bracket.
+    """Return the largest I(X; Y) over a convex set of input distributions, as a bracket.
 
-    I(p) is at most <p, D(W || q)> for every output law q, and equal for its own. The law with the
-    largest mean of such a bound joins the laws seen so far, and q comes from the best mixture of
-    these: for shares s of laws with outputs V, it has I(s, V) plus the mean information of a law.
+    I(p) is at most <p, D(W || q)> for every output distribution q, and equal for its own. The
+    distribution with the largest mean of such a bound joins the distributions seen so far, and q
+    comes from the best mixture of these: for shares s of distributions with outputs V, it has I(s,
+    V) plus the mean information of a distribution.
     """
     seen = np.ascontiguousarray(W[:, W.any(axis=0)])
     laws = np.array(some_laws(priors, _STARTS))
@@ -329,6 +333,6 @@ def most_information(
 
 
 def _divergences(W: Floats, p: Floats) -> Floats:
-    """Return D(W_x || q) for the output law q of p."""
+    """Return D(W_x || q) for the output distribution q of p."""
     q = np.maximum(p @ W, _LEAST)
     return np.asarray((W * np.log(np.maximum(W, _LEAST) / q)).sum(axis=1))

@@ -1,10 +1,10 @@
 """Individual capacity of channels that act row by row, by priors under which rows are copies.
 
-For E_d with rows of one size, copies are optimal: whatever the other rows do, row j tells most
-about a value V if it is an injective function of V (the proof is on the page "Individuals" of the
-documentation). For larger groups, or rows of several sizes, copies give a lower bound. Upper bounds
-are the sum of the rows' capacities, k times a bound for one row, and the capacity of the best pair
-of databases times a number of yes-or-no questions.
+For E_d with rows of one size, copies are optimal: whatever the other records do, record j reveals
+most about a value V if it is an injective function of V (the proof is on the page "Individuals" of
+the documentation). For larger groups, or rows of several sizes, copies give a lower bound. Upper
+bounds are the sum of the rows' capacities, k times a bound for one record, and the capacity of the
+best pair of databases times a number of yes-or-no questions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
+from fastpriv._structure.counts import compositions_array, log_multinomials
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import HammingChannel, ProductChannel
 from fastpriv.measures.capacity import capacity, row_capacity
@@ -77,8 +78,8 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     """Capacity of two databases that differ in all the given rows, in closed form.
 
     Of the two values that a row may hold, R_epsilon shows the true one with odds e^epsilon to 1,
-    whatever m is. So a sufficient statistic is d, the number of rows whose output agrees with the
-    first database minus the number that agrees with the second:
+    whatever m is. So a sufficient statistic is d, the number of records whose output agrees with
+    the first database minus the number that agrees with the second:
 
         C = sum_(d > 0) (P(d) + P(-d)) phi(tanh(epsilon d/2)),
         phi(s) = ((1 + s) ln(1 + s) + (1 - s) ln(1 - s))/2.
@@ -87,7 +88,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     """
     if not rows or rows[0].epsilon == 0.0:
         return Bracket(0.0, 0.0)
-    if len(rows) > _FEW:  # a few of many rows may reach ln 2 already
+    if len(rows) > _FEW:  # a few of many records may reach ln 2 already
         lower = opposite_capacity(rows[:_FEW]).lower
         if lower >= math.log(2.0) * (1.0 - 2.0**-36):
             return Bracket(lower, log_up(2.0))
@@ -143,8 +144,9 @@ def _net_law(rows: list[Symmetric]) -> Floats:
 def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Bracket, Floats]:
     """Return the capacity of copies of one row, and a law of its value that reaches the lower end.
 
-    The channel is the same for all values, so the uniform law is optimal. Where its information
-    is not known well, the uniform law on two values may have a higher lower end.
+    The channel is the same for all values, so the uniform distribution is optimal. Where its
+    information is not known well, the uniform distribution on two values may have a higher lower
+    bound.
     """
     m = kernel.m
     if m == 1:
@@ -161,12 +163,12 @@ def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Br
 
 
 def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
-    """Capacity of the best k databases, where every row has at least k values.
+    """Capacity of the best k databases, where every record has at least k values.
 
-    In the best k databases every row is an injective function of a value V of k, which is uniform.
-    An output tells about V only if it is one of the k values that its row may hold, and then it is
-    an output of R_epsilon on k values. So the result is the mean, over the number of such rows, of
-    the information in so many copies.
+    In the best k databases every record is an injective function of a value V of k, which is
+    uniform. An output reveals about V only if it is one of the k values that its row may hold, and
+    then it is an output of R_epsilon on k values. So the result is the mean, over the number of
+    such rows, of the information in so many copies.
     """
     if k == 2:
         return opposite_capacity(rows)
@@ -182,16 +184,16 @@ def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
 
 
 def _binomial(n: int, hit: float, miss: float) -> Floats:
-    """Return the law of the number of hits in n, given both chances."""
-    from scipy.special import gammaln, xlogy
+    """Return the distribution of the number of hits in n, given both probabilities."""
+    from scipy.special import xlogy
 
     r = np.arange(n + 1)
-    ways = gammaln(n + 1.0) - gammaln(r + 1.0) - gammaln(n - r + 1.0)
+    ways = log_multinomials(np.stack([r, n - r]))
     return np.asarray(np.exp(ways + xlogy(r, hit) + xlogy(n - r, miss)))
 
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> IndividualCapacity:
-    """Bracket for groups of k rows. Every other row copies a row of the group of its size."""
+    """Bracket for groups of k records. Every other row copies a row of the group of its size."""
     space = Space.of(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
     live = np.flatnonzero(size > 1)
@@ -216,7 +218,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> Indi
 
 
 def _one_row(rows: list[Symmetric], clock: Clock) -> float:
-    """Return a bound for one row: that of copies, or by yes-or-no questions if sizes differ."""
+    """Return a bound for one record: that of copies, or by yes-or-no questions if sizes differ."""
     if not rows:
         return 0.0
     if len({row.m for row in rows}) == 1:
@@ -229,7 +231,7 @@ def _one_row(rows: list[Symmetric], clock: Clock) -> float:
 def _copying(
     space: Space, group: tuple[int, ...], leader: Ints, laws: list[Floats]
 ) -> Adversary | None:
-    """Return the adversary: independent rows in the group, copies outside. None if too long."""
+    """Return the adversary: independent records in the group, copies outside. None if too long."""
     used = [np.flatnonzero(law).tolist() for law in laws]
     count = math.prod(map(len, used))
     if count > _VALUES or count * space.n > check.MAX_VECTOR:
@@ -247,7 +249,7 @@ def by_part(
 ) -> IndividualCapacity:
     """Bracket from a search over the rows of largest capacity, as many as give a small matrix.
 
-    Further rows can only help an adversary, so this is a lower bound. The upper end is the sum of
+    Further rows can only help an adversary, so this is a lower bound. The upper bound is the sum of
     ln m over the rows of the group, or the capacity of all rows, or ``most``, if that is less.
     """
     kernels = channel.kernels
@@ -304,7 +306,7 @@ def copies_bracket(copies: int, kernel: Symmetric, clock: Clock) -> Bracket:
 
 
 def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
-    """Mean of the information in r copies over a law of r = 0 .. n, n at least 1.
+    """Mean of the information in r copies over a distribution of r = 0 .. n, n at least 1.
 
     Cost O(min(m, n)) for each partition of each r that is listed.
     """
@@ -322,10 +324,9 @@ def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
 def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) -> Bracket:
     """Bracket for n copies, more than j that can be listed, from those for j - 1 and j.
 
-    I_j <= I_n <= I_j + (n - j)(I_j - I_(j-1)), and I_n <= ln m. Moreover
-    I_n >= ln m - (m - 1) (1 - (sqrt(a) - sqrt(b))^2)^n with the chances a and b of the true value
-    and of another one: H(V | Y) is the mean of ln(1 + sum_u e^(epsilon (c_u - c_v))), u != v, and
-    ln(1 + t) <= sqrt(t).
+    I_j <= I_n <= I_j + (n - j)(I_j - I_(j-1)), and I_n <= ln m. Moreover I_n >= ln m - (m - 1) (1 -
+    (sqrt(a) - sqrt(b))^2)^n with the probabilities a and b of the true value and of another one:
+    H(V | Y) is the mean of ln(1 + sum_u e^(epsilon (c_u - c_v))), u != v, and ln(1 + t) <= sqrt(t).
     """
     before, at = last
     all_of_it = math.log(kernel.m)
@@ -396,12 +397,9 @@ def listed(copies: int, kernel: Symmetric) -> Bracket:
 
 def _log_outputs(parts: Ints, m: int) -> Floats:
     """Return the logarithm of the number of outputs with the given sorted counts."""
-    from scipy.special import gammaln
-
-    copies, width = int(parts[0].sum()), parts.shape[1]
-    log_factorials = gammaln(np.arange(max(copies, width) + 1) + 1.0)
+    width = parts.shape[1]
     falling = np.concatenate([[0.0], np.cumsum(np.log(m - np.arange(width)))])
-    logs = log_factorials[copies] - log_factorials[parts].sum(axis=1)
+    logs = log_multinomials(parts, axis=1)
     logs += falling[(parts > 0).sum(axis=1)]  # which values have the positive counts
     run = np.ones(len(parts), dtype=np.int64)
     for column in range(1, width):  # equal counts are exchanged without effect
@@ -430,15 +428,15 @@ def posterior_gains(near: Floats, minus: Floats, mean: Floats, share: Floats) ->
     return np.asarray(np.where(far, direct, s * diff + w * s * z * tail) @ share)
 
 
-# Information in noisy copies of one value, by the law of a sum of exponentials.
+# Information in noisy copies of one value, by the distribution of a sum of exponentials.
 #
-# Let V = v, and let c_u be the number of outputs u among n copies. With L the logarithm of the
-# sum of e^(epsilon c_u) over u != v, they tell I_n = ln m - E ln(1 + e^(L - epsilon c_v)). Given
-# that r outputs are wrong, they are spread evenly over m - 1 values. The law of L is built up
-# value by value on a grid. Where a new sum lies between two points of the grid, its probability
-# is divided between them so that the mean of L does not change. The functions ln(e^L + s) are
-# convex and increasing in L, and so are their compositions, with second derivatives in 0 .. 1/4.
-# So every division with a step d of the grid raises the expectation, by at most d^2/32.
+# Let V = v, and let c_u be the number of outputs u among n copies. With L the logarithm of the sum
+# of e^(epsilon c_u) over u != v, they tell I_n = ln m - E ln(1 + e^(L - epsilon c_v)). Given that r
+# outputs are wrong, they are spread evenly over m - 1 values. The distribution of L is built up
+# value by value on a grid. Where a new sum lies between two points of the grid, its probability is
+# divided between them so that the mean of L does not change. The functions ln(e^L + s) are convex
+# and increasing in L, and so are their compositions, with second derivatives in 0 .. 1/4. So every
+# division with a step d of the grid raises the expectation, by at most d^2/32.
 
 
 def merged(copies: int, kernel: Symmetric, clock: Clock) -> Bracket | None:
@@ -525,24 +523,24 @@ def _between(values: Floats, step: float, points: int) -> tuple[Ints, Floats]:
 
 
 def _binomials(n: int, hit: float, miss: float) -> Floats:
-    """Return the laws of the number of hits in 0 .. n, in the rows of a triangle."""
-    from scipy.special import gammaln, xlogy
+    """Return the distributions of the number of hits in 0 .. n, in the rows of a triangle."""
+    from scipy.special import xlogy
 
-    r, c = np.arange(n + 1)[:, None], np.arange(n + 1)
+    r, c = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
     rest = np.maximum(r - c, 0)
-    logs = gammaln(r + 1.0) - gammaln(c + 1.0) - gammaln(rest + 1.0)
+    logs = log_multinomials(np.stack([c, rest]))
     return np.where(c <= r, np.exp(logs + xlogy(c, hit) + xlogy(rest, miss)), 0.0)
 
 
 # Group capacity of E_d: rows outside a group as check symbols of a code on the group's values.
 #
-# A group of k rows with m values each holds a word v of Z_m^k. Let every row of the database be a
-# linear function f_j(v) modulo m, the rows of the group its coordinates. The outputs are noisy
+# A group of k records with m values each holds a word v of Z_m^k. Let every record of the database
+# be a linear function f_j(v) modulo m, the rows of the group its coordinates. The outputs are noisy
 # looks at the m^k words of a linear code. Adding a word only renames the outputs, so the uniform
-# law is the best one. Let c_fu be how often output u occurs among the rows with the function f.
-# The probability of v given the outputs is proportional to e^(epsilon score), score = sum_f c_(f,
-# f(v)). So the information is a sum over the counts. It is a lower bound of the group capacity.
-# An upper bound for bits is on the page "Individuals" of the documentation.
+# distribution is the best one. Let c_fu be how often output u occurs among the rows with the
+# function f. The probability of v given the outputs is proportional to e^(epsilon score), score =
+# sum_f c_(f, f(v)). So the information is a sum over the counts. It is a lower bound of the group
+# capacity. An upper bound for bits is on the page "Individuals" of the documentation.
 
 
 def with_code(
@@ -588,8 +586,8 @@ def pairs_bound(kernel: Symmetric, n: int, k: int) -> float:
 def _rows(kernel: Symmetric, words: Ints, n: int) -> Ints:
     """Return the values of the rows, for every word: the coordinates, and further linear functions.
 
-    Each further function makes sum z^(weight of a word) least, where z is the Bhattacharyya
-    coefficient of two values of a row. It bounds how often words are confused.
+    Each further function makes sum z^(weight of a word) smallest, where z is the Bhattacharyya
+    coefficient of two values of a record. It bounds how often words are confused.
     """
     m, k = kernel.m, words.shape[1]
     first = words[np.arange(len(words)), (words > 0).argmax(axis=1)]
@@ -618,14 +616,14 @@ def _log_counts(used: list[int], m: int) -> float:
 def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[float, float]:
     """Information about a uniform word of a linear code, and its relative error.
 
-    ``symbols`` holds the values of each row for every word. When the time is over, terms are left
-    out. All terms are positive.
+    ``symbols`` holds the values of each record for every word. When the time is over, terms are
+    left out. All terms are positive.
     """
     m, epsilon, n, words = kernel.m, kernel.epsilon, *symbols.shape
     parts = []
     for form, copies in Counter(map(tuple, symbols.tolist())).items():
-        counts = np.array(list(_compositions(copies, m)))
-        parts.append((counts[:, list(form)].astype(np.float64), _log_ways(counts)))
+        counts = compositions_array(copies, m)
+        parts.append((counts[:, list(form)].astype(np.float64), log_multinomials(counts, axis=1)))
     parts.sort(key=lambda part: len(part[1]))
     scores, ways = parts[0]
     for more, logs in parts[1:-1]:
@@ -648,21 +646,3 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     sizes = n * (math.log(n + 2.0) + math.log(m)) + 16.0
     sizes += min(epsilon * n, 745.0 + n * math.log(m))
     return math.fsum(total), (32.0 * sizes + 64.0 * (words + 8) * math.sqrt(words)) * ULP
-
-
-def _compositions(total: int, parts: int) -> Iterator[list[int]]:
-    """Yield all lists of counts with the given sum."""
-    if parts == 1:
-        yield [total]
-        return
-    for first in range(total + 1):
-        for rest in _compositions(total - first, parts - 1):
-            yield [first, *rest]
-
-
-def _log_ways(counts: Ints) -> Floats:
-    """Return the logarithms of multinomial coefficients."""
-    from scipy.special import gammaln
-
-    logs = gammaln(np.arange(counts.max() + counts.shape[1] * counts.max() + 2.0) + 1.0)
-    return np.asarray(logs[counts.sum(axis=1)] - logs[counts].sum(axis=1))

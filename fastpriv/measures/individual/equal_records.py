@@ -1,6 +1,6 @@
 """Individual capacity of bits that all pass through one channel, by the number of flipped bits.
 
-An adversary chooses two databases. A bit in which they agree tells nothing, so they differ in all
+An adversary chooses two databases. A bit in which they agree reveals nothing, so they differ in all
 bits. Bits are interchangeable, so only the number j of bits that are 1 in the first database
 matters, and j and n - j give the same pair. Let outputs of these j bits count as minus one
 and all other outputs as plus one. The likelihood ratio of the two databases is a function of the
@@ -21,7 +21,9 @@ from fastpriv._core.rounding import ULP, log_up, lowered, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.searches.cliques import alike_limit
+from fastpriv._structure.counts import compositions_array, log_multinomials
 from fastpriv._structure.rows import RowKernels
+from fastpriv.measures.individual.adversary import information_error
 from fastpriv.results import Adversary, IndividualCapacity
 
 #: Most multiplications for all candidates together: a few seconds.
@@ -37,6 +39,8 @@ _ROW = 64
 _TYPES = 1 << 18
 #: Most functions that are tried.
 _FUNCTIONS = 256
+#: Information that may be lost to underflow, in nats.
+_LOST = 1e-290
 #: Gap of a capacity that only selects the best function.
 _TRIED = 1e-6
 
@@ -73,11 +77,9 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
         upper = max(upper, float(high[0]))
         if low[0] > lower:
             lower, best, law = float(low[0]), flips, laws[0]
-    # Entries are sums of products of up to n factors. For the effect of their relative errors
-    # see ``search.widened``. What underflows is below the last term.
+    # Entries are sums of products of up to n factors.
     terms = float(n + 1) ** (kernels.distinct[0].shape[1] - 1)
-    error = (4.0 * n + terms + 16.0) * ULP
-    slack = error * (upper + math.sqrt(2.0 * upper) + 4.0 * error) + 1e-290
+    slack = information_error(upper, (4.0 * n + terms + 16.0) * ULP) + _LOST
     databases = np.zeros((2, n), dtype=np.int64)
     databases[1, : n - best] = databases[0, n - best :] = 1
     lower = max(lower - slack, 0.0)
@@ -86,9 +88,10 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
 
 
 def _powers(law: Floats, count: int, reflected: bool) -> Powers:
-    """Return the laws of the numbers of outputs 1 .. K-1 among 0 .. count outputs.
+    """Return the distributions of the numbers of outputs 1 .. K-1 among 0 .. count outputs.
 
-    Reflected, they are the laws of minus these numbers. All arrays start at the least numbers.
+    Reflected, they are the distributions of minus these numbers. All arrays start at the smallest
+    numbers.
     """
     axes = len(law) - 1
     powers: Powers = [np.ones((1,) * axes)]
@@ -103,7 +106,7 @@ def _powers(law: Floats, count: int, reflected: bool) -> Powers:
 
 
 def _convolved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Return the law of a sum, from products and sums alone."""
+    """Return the distribution of a sum, from products and sums alone."""
     if a.ndim == 1:
         return np.convolve(a, b)
     from scipy.signal import convolve
@@ -111,20 +114,20 @@ def _convolved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(convolve(a, b, method="direct"))
 
 
-# Individual capacity of many rows that all pass through one channel, by types of their outputs.
+# Individual capacity of many records that all pass through one channel, by types of their outputs.
 #
-# An adversary makes every row a function of x_i. Rows with the same function are interchangeable,
-# so the counts of their outputs are sufficient. Here all rows but a few copy x_i, and the few
-# share one other function: a lower bound, for any number of rows. For bits these are all
-# adversaries (``flips``). The upper end is ln m, the capacity of all rows, or a bound by the
+# An adversary makes every record a function of x_i. Rows with the same function are
+# interchangeable, so the counts of their outputs are sufficient. Here all rows but a few copy x_i,
+# and the few share one other function: a lower bound, for any number of records. For bits these are
+# all adversaries (``flips``). The upper bound is ln m, the capacity of all rows, or a bound by the
 # affinities of the databases.
 
 
 def affinity_limit(kernels: RowKernels, k: int) -> float:
-    """Bound what a product of rows tells about k of them, by the affinities of two databases.
+    """Bound what a product of rows reveals about k of them, by the affinities of two databases.
 
     The affinity of two databases is the product of the affinities of their rows, so it is at least
-    the product of the least ones. Infinity for groups of many values.
+    the product of the smallest ones. Infinity for groups of many values.
     """
     shapes = [kernel.shape for kernel in kernels.distinct]
     values = math.prod(sorted(shapes[t][0] for t in kernels.assignment.tolist())[-k:])
@@ -148,9 +151,9 @@ def alike(kernels: RowKernels) -> bool:
 
 
 def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> IndividualCapacity:
-    """Bracket for one row, given that nothing is above ``most``.
+    """Bracket for one record, given that nothing is above ``most``.
 
-    Cost O(m^2) for each type of outputs, of each number of rows that have another function, of
+    Cost O(m^2) for each type of outputs, of each number of records that have another function, of
     about 2 log2 n, and each function.
     """
     n, kernel = len(kernels.assignment), kernels.distinct[0].matrix
@@ -168,9 +171,8 @@ def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
                 best, told = (s, f), lower
     s, f = best
     lower, law = _capacity(kernel, n, s, f, 0.25 * gap)
-    # Relative errors of the entries; for their effect see ``search.widened``.
     error = (32.0 * n * math.log(n + 2.0) + 745.0 + 64.0) * ULP
-    lower = max(lower - error * (lower + math.sqrt(2.0 * lower) + 4.0 * error) - 1e-290, 0.0)
+    lower = max(lower - information_error(lower, error) - _LOST, 0.0)
     databases = np.repeat(np.arange(m)[:, None], n, axis=1)
     databases[:, n - s :] = np.array(f)[:, None]
     upper = max(lower, min(round_up(most), log_up(m)))
@@ -191,16 +193,14 @@ def _capacity(
 
 
 def counts_law(kernel: Floats, n: int) -> Floats:
-    """Return the laws of the counts of all outputs among n, for each value. Cost O(m K) each."""
-    from scipy.special import gammaln, xlogy
+    """Return the distributions of the counts of all outputs among n, for each value.
+
+    Cost O(m K) each.
+    """
+    from scipy.special import xlogy
 
     outputs = kernel.shape[1]
-    counts = np.array([[n]])
-    for _ in range(outputs - 1):  # divide the last count into two
-        rest = counts[:, -1]
-        own = np.repeat(np.arange(len(rest)), rest + 1)
-        taken = np.arange(len(own)) - np.repeat(np.cumsum(rest + 1) - rest - 1, rest + 1)
-        counts = np.column_stack([counts[own, :-1], taken, rest[own] - taken])
-    ways = gammaln(n + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    counts = compositions_array(n, outputs)
+    ways = log_multinomials(counts, axis=1)
     logs = sum(xlogy(counts[:, y], kernel[:, y, None]) for y in range(outputs))
     return np.asarray(np.exp(ways + logs))

@@ -1,10 +1,11 @@
-"""Individual capacity over priors with independent rows."""
+"""Individual capacity over priors with independent records."""
 
 from __future__ import annotations
 
-import heapq
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, log_up, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -30,14 +32,14 @@ from fastpriv.measures.individual.adversary import as_query, capped, widened
 from fastpriv.measures.individual.convex import most_information
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import scaled_matrix
-from fastpriv.measures.pointwise.prior_sets import at_corners, chances, corners
+from fastpriv.measures.pointwise.prior_sets import at_corners, chances, corners, means_by_ones
 from fastpriv.priors.sets import Box
 from fastpriv.results import Adversary, IndividualCapacity
 from fastpriv.spaces import Space
 
 #: Entries of a batch of channels whose capacities are computed together.
 _BATCH = 1 << 20
-#: What a bit can tell at most.
+#: What a bit can reveal at most.
 _BIT = log_up(2.0)
 #: Most products in the channels at all corners: about a minute.
 _WORK = 1 << 36
@@ -53,12 +55,13 @@ _PAIRS = 1 << 29
 
 @singledispatch
 def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Largest I(X_i; Y) over rows i and priors with independent rows, for checked arguments.
+    """Largest I(X_i; Y) over records i and priors with independent records, for checked arguments.
 
-    Given the law of the other rows, the channel from X_i to Y is a mixture of the channels with
-    fixed other rows, and information is convex in the channel. So the other rows are fixed, and
-    the result is the largest capacity of the m_i databases that differ in row i alone. The general
-    algorithm takes each such set of output laws once. Cost at most n N/m capacities of m rows.
+    Given the distribution of the other records, the channel from X_i to Y is a mixture of the
+    channels with fixed other records, and information is convex in the channel. So the other
+    records are fixed, and the result is the largest capacity of the m_i databases that differ in
+    record i alone. The general algorithm takes each such set of output distributions once. Cost at
+    most n N/m capacities of m rows.
     """
     query, table = as_query(channel)
     lower, upper, who = -1.0, 0.0, _nobody(channel.space)
@@ -82,7 +85,7 @@ def independent_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Indi
 def _product_independent_leak(
     channel: ProductChannel, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest capacity of one row's channel. Cost O(distinct rows)."""
+    """Return the largest capacity of one record's channel. Cost O(distinct records)."""
     told = [row_capacity(kernel, gap) for kernel in channel.kernels.distinct]
     at = int(np.argmax([part.lower for part, _ in told]))
     i, (best, law) = int(np.argmax(channel.kernels.assignment == at)), told[at]
@@ -95,7 +98,7 @@ def _product_independent_leak(
 
 
 def _lines(query: Query) -> list[Ints]:
-    """Return the sets of answers of databases that differ in one row, as arrays (sets, m)."""
+    """Return the sets of answers of databases that differ in one record, as arrays (sets, m)."""
     sizes = query.space.sizes
     if max(sizes) == 2:
         pairs = query.neighbours()
@@ -117,7 +120,7 @@ def _nobody(space: Space) -> Adversary:
 
 
 def _adversary(query: Query, line: Ints, law: Floats) -> Adversary:
-    """Return databases that differ in one row and have the given answers."""
+    """Return databases that differ in one record and have the given answers."""
     sizes = query.space.sizes
     if max(sizes) == 2:
         databases = np.stack(query.step(int(line[0]), int(line[1])))
@@ -151,7 +154,8 @@ def _found(query: Query, line: Ints) -> tuple[int, Ints]:
     raise AssertionError("every line comes from some databases")
 
 
-# Individual capacity over independent bits: with chances of their own, or one for all of them.
+# Individual capacity over independent bits: with probabilities of their own, or one for all of
+# them.
 
 
 @singledispatch
@@ -160,15 +164,15 @@ def interval_leak(
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent bits with chances in an interval.
 
-    The channel from x_i to y is linear in the law of every other row, so these are at an end.
-    Cost O(N n^2 K).
+    The channel from x_i to y is linear in the distribution of every other row, so these are at an
+    end. Cost O(N n^2 K).
     """
     matrix, n = np.array(channel.nearest_matrix()), channel.space.n
     rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
     def corners(i: int) -> Floats:
-        """Return the channels from x_i to y for all corners of the other rows."""
+        """Return the channels from x_i to y for all corners of the other records."""
         table = at_corners(matrix, low, high, [j for j in range(n) if j != i])
         lines = table.reshape(2**i, 2, -1, matrix.shape[1])
         return np.moveaxis(lines, 1, 2).reshape(-1, 2, matrix.shape[1])
@@ -181,7 +185,7 @@ def interval_leak(
 def _product_interval_leak(
     channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Every row by itself."""
+    """Every record by itself."""
     rows = (kernel.matrix[None] for kernel in channel.kernels.distinct)
     return _clipped(rows, low, high, gap, clock)
 
@@ -190,7 +194,7 @@ def _product_interval_leak(
 def _query_interval_leak(
     channel: QueryChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """A count: only the number of other bits with the larger chance matters."""
+    """A count: only the number of other bits with the larger probability matters."""
     if not channel.query.counts_bits():
         plain = Channel(channel.nearest_matrix(), channel.space)
         return interval_leak(plain, low, high, gap, clock)
@@ -207,7 +211,7 @@ def _shifted(channel: QueryChannel) -> Floats:
 
 
 def _mixed(table: Floats, low: Chance, high: Chance) -> Iterator[Floats]:
-    """Yield the channels from a bit with the others at either chance, in blocks."""
+    """Yield the channels from a bit with the others at either probability, in blocks."""
     for laws in corner_laws(table.shape[1] - 1, low, high):
         yield np.stack([laws @ table[0], laws @ table[1]], axis=1)
 
@@ -215,12 +219,12 @@ def _mixed(table: Floats, low: Chance, high: Chance) -> Iterator[Floats]:
 def _clipped(
     parts: Iterable[Floats], low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest information through two-row channels with chances in an interval.
+    """Return the largest information through two-row channels with probabilities in an interval.
 
-    Information is concave in the chance, so that the best one is the unrestricted one or the
-    nearest end. For q the law of the output, sum p D(V_x || q) is the information at p, and its
-    largest value over the interval bounds all of them. What the time does not suffice for tells at
-    most a bit.
+    Information is concave in the probability, so that the best one is the unrestricted one or the
+    nearest end. For q the distribution of the output, sum p D(V_x || q) is the information at p,
+    and its largest value over the interval bounds all of them. What the time does not suffice for
+    tells at most a bit.
     """
     lower = upper = 0.0
     begun = False
@@ -239,21 +243,21 @@ def _clipped(
 def _tangents(V: Floats, chance: Floats, low: Chance, high: Chance) -> Floats:
     """Return bounds on the information at both ends of an interval of chances, (B, 2), rounded up.
 
-    V is (B, 2, K). Information is concave in the chance of ones. The bounds are on its tangents at
-    the given chances.
+    V is (B, 2, K). Information is concave in the probability of ones. The bounds are on its
+    tangents at the given probabilities.
     """
     told = _told(V, chance) * (1.0 + _error(V))
     return np.stack([q * told[:, 0] + p * told[:, 1] for q, p in (low, high)], axis=1)
 
 
 def _information(V: Floats, chance: Floats) -> Floats:
-    """Return the information at the given chances of ones, rounded down."""
+    """Return the information at the given probabilities of ones, rounded down."""
     told = _told(V, chance) * (1.0 - _error(V))
     return np.asarray((1.0 - chance) * told[:, 0] + chance * told[:, 1])
 
 
 def _told(V: Floats, chance: Floats) -> Floats:
-    """Return D(V_x || q), q being the law of the output."""
+    """Return D(V_x || q), q being the distribution of the output."""
     told = np.empty((len(V), 2))
     kernels.two_row_divergences(V, chance, told)
     return told
@@ -266,9 +270,16 @@ def _error(V: Floats) -> float:
 
 @singledispatch
 def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and bits with one common chance in [c, 1-c].
+    """Return the largest I(X_i; Y) over rows i and bits with one common chance in [c, 1-c]."""
+    return matrix_common_leak(channel, c, gap, clock)
 
-    Through the matrix: for a given row only the means of its rows with the same number of ones
+
+def matrix_common_leak(
+    channel: AbstractChannel, c: float, gap: float, clock: Clock
+) -> IndividualCapacity:
+    """Through the matrix.
+
+    For a given row only the means of its rows with the same number of ones
     among the other bits matter.
     """
     n, matrix = channel.space.n, np.array(channel.nearest_matrix())
@@ -277,7 +288,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
     for i in np.unique(channel.record_kinds, return_index=True)[1].tolist():
         halves = [matrix[x[:, i] == value] for value in (0, 1)]
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
-        means = [_means(*half, n) for half in zip(halves, others, strict=True)]
+        means = [means_by_ones(*half, n - 1) for half in zip(halves, others, strict=True)]
         tables.append(np.stack(means))
     error = channel.matrix_error + 2.0 * len(matrix) * ULP
     return _by_intervals(tables, channel, error, c, gap, clock)
@@ -287,7 +298,7 @@ def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) ->
 def _product_common_leak(
     channel: ProductChannel, c: float, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """The other rows do not matter."""
+    """The other records do not matter."""
     return interval_leak(channel, *chances_from(c), gap, clock)
 
 
@@ -297,15 +308,8 @@ def _query_common_leak(
 ) -> IndividualCapacity:
     """A count is a function of the number of ones."""
     if not channel.query.counts_bits():
-        return common_leak.dispatch(AbstractChannel)(channel, c, gap, clock)
+        return matrix_common_leak(channel, c, gap, clock)
     return _by_intervals([_shifted(channel)], channel, 0.0, c, gap, clock)
-
-
-def _means(matrix: Floats, ones: Ints, n: int) -> Floats:
-    """Return the mean of the rows of a matrix for 0 .. n - 1 ones."""
-    totals = np.zeros((n, matrix.shape[1]))
-    np.add.at(totals, ones, matrix)
-    return np.asarray(totals / np.bincount(ones, minlength=n)[:, None])
 
 
 def _by_intervals(
@@ -316,13 +320,13 @@ def _by_intervals(
     gap: float,
     clock: Clock,
 ) -> IndividualCapacity:
-    """Branch and bound over the common chance, [bit, other ones, output] being given.
+    """Branch and bound over the common probability, [bit, other ones, output] being given.
 
-    A bit with a chance p between l and r is a mixture of bits with chances l and r. So for
-    p = l + t (r - l) the channel from x_i to y is the mixture of channels V_k, in which k of the
-    n - 1 other bits have chance r, with the weights of a binomial law with chance t. Information is
-    convex in the channel, and in p it is below its tangents. If the tangent for V_k has the value
-    L_k at l and R_k at r, the information is at most
+    A bit with a probability p between l and r is a mixture of bits with probabilities l and r. So
+    for p = l + t (r - l) the channel from x_i to y is the mixture of channels V_k, in which k of
+    the n - 1 other bits have probability r, with the weights of a binomial distribution with
+    probability t. Information is convex in the channel, and in p it is below its tangents. If the
+    tangent for V_k has the value L_k at l and R_k at r, the information is at most
 
         sum_k C(n-1, k) t^k (1-t)^(n-1-k) ((1-t) L_k + t R_k).
 
@@ -353,29 +357,41 @@ def _by_intervals(
         V = np.stack([law @ table[0], law @ table[1]], axis=1)
         return float(_information(V, np.full(1, p))[0])
 
-    heap = []
+    parts = []
     for number, table in enumerate(seen):
         lower = max(lower, reached(table, 0.5))
         late = number > 0 and clock.left() == 0.0
-        heap.append((-(_BIT if late else bound(table, c, 1.0 - c)), c, 1.0 - c, number))
-    heapq.heapify(heap)
-    for _ in range(_INTERVALS):
-        worst, low, high, number = heap[0]
-        if -worst <= lower + 0.5 * gap * min(1.0, lower) or clock.left() == 0.0:
-            break
+        parts.append(_Interval(_BIT if late else bound(table, c, 1.0 - c), c, 1.0 - c, table))
+
+    def halves(whole: _Interval) -> list[_Interval]:
+        nonlocal lower
+        most, low, high, table = whole
         middle = 0.5 * (low + high)
         if not low < middle < high:
-            break
-        lower = max(lower, reached(seen[number], middle))
-        heapq.heappop(heap)
-        for ends in ((low, middle), (middle, high)):
-            part = max(worst, -bound(seen[number], *ends))
-            heapq.heappush(heap, (part, *ends, number))
-    leak = IndividualCapacity(lower, max(lower, -heap[0][0]), None)
+            return [whole]
+        lower = max(lower, reached(table, middle))
+        ends = (low, middle), (middle, high)
+        return [_Interval(min(most, bound(table, *half)), *half, table) for half in ends]
+
+    halvings = itertools.count()
+    upper = BestFirst(parts, halves).run(
+        lambda: lower + 0.5 * gap * min(1.0, lower),
+        lambda: clock.left() == 0.0 or next(halvings) >= _INTERVALS,
+    )
+    leak = IndividualCapacity(lower, max(lower, upper), None)
     return widened(capped(leak, _BIT, channel, clock), error)
 
 
-# Individual capacity over independent rows, each with a law of its own in a box.
+class _Interval(NamedTuple):
+    """An interval of the common probability, and the table of one record."""
+
+    bound: float
+    low: float
+    high: float
+    table: Floats
+
+
+# Individual capacity over independent records, each with a distribution of its own in a box.
 
 
 def row_box_leak(
@@ -383,10 +399,10 @@ def row_box_leak(
 ) -> IndividualCapacity:
     """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
 
-    The channel from x_i to y is linear in the law of each other row, and information is convex in
-    the channel. So all other rows are at corners of the box. In its own law it is concave. Channels
-    of largest capacity come first; those whose capacity is below what is found are left out, and
-    those that the time does not suffice for are bounded by it.
+    The channel from x_i to y is linear in the distribution of each other row, and information is
+    convex in the channel. So all other records are at corners of the box. In its own distribution
+    it is concave. Channels of largest capacity come first; those whose capacity is below what is
+    found are left out, and those that the time does not suffice for are bounded by it.
     """
     if box.size == 2:
         return interval_leak(channel, *chances(box), gap, clock)
@@ -407,13 +423,13 @@ def row_box_leak(
 
 
 def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
-    """Return channels of one row, each with its capacity over all laws, from above."""
+    """Return channels of one record, each with its capacity over all distributions, from above."""
     caps = capacities(np.ascontiguousarray(tables), _ROUGH)[1]
     return list(zip(caps.tolist(), tables, strict=True))
 
 
 def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
-    """Return for each row its channels to the output, with the other rows at corners."""
+    """Return for each record its channels to the output, with the other records at corners."""
     n, m = channel.space.n, laws.shape[1]
     rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     count = len(rows) * len(laws) ** (n - 1)
@@ -439,12 +455,12 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
 
 
 def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and Markov chains of bits, for checked arguments.
+    """Return the largest I(X_i; Y) over records i and Markov chains of bits, for checked arguments.
 
     The channel from x_i to y is linear in the steps of the chain, and information is convex in the
     channel, so every step is a function. Where a step is constant the rows behind it do not depend
-    on x_i. Hence two databases are left that differ in neighbouring rows only, one of them row i:
-    O(n^2 N) pairs. Pairs that the time does not suffice for tell at most a bit.
+    on x_i. Hence two databases are left that differ in neighbouring records only, one of them
+    record i: O(n^2 N) pairs. Pairs that the time does not suffice for reveal at most a bit.
     """
     matrix = np.array(channel.nearest_matrix())
     lower, upper, who = 0.0, 0.0, None
@@ -465,7 +481,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
 
 
 def chain_ratio(channel: AbstractChannel) -> float:
-    """Return the largest ln W[x, y]/W[x', y] over databases that differ in neighbouring rows."""
+    """Return the largest ln W[x, y]/W[x', y] over databases that differ in neighbouring records."""
     if isinstance(channel, ProductChannel):
         return extreme_level(channel)  # all rows may differ
     matrix, worst = scaled_matrix(channel), 0.0
@@ -477,7 +493,7 @@ def chain_ratio(channel: AbstractChannel) -> float:
 
 
 def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Ints, Ints], int]]:
-    """Yield pairs of databases that differ in some neighbouring rows, in batches, and a row."""
+    """Yield pairs of databases that differ in some neighbouring records, in batches, and a row."""
     n, size, outputs = channel.space.n, len(matrix), matrix.shape[1]
     if channel.space.m != 2:
         raise InvalidInput('priors="markov" is for rows of two values; use "all", which bounds it')

@@ -43,8 +43,8 @@ def conditional_pml(
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
-        ball or a polytope.
+        Distribution of the databases, or a set of them: all distributions, all distributions of
+        independent records, a box, a ball or a polytope.
     given : mapping or boolean array
         Values of some rows, ``{row: value}``, or an event: True for every database in it.
     y : int or array of row values, optional
@@ -53,9 +53,9 @@ def conditional_pml(
     Returns
     -------
     ndarray or float
-        Nats, rounded up, as for :func:`pml`. Independent rows stay independent given rows. One
-        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few least
-        means over it for each output.
+        Nats, rounded up, as for :func:`pml`. Independent records stay independent given rows. One
+        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few
+        smallest means over it for each output.
 
     Examples
     --------
@@ -151,8 +151,8 @@ def leakage_given(
 ) -> float:
     """Return the leakage of one output to somebody who knows some rows. Rounded up.
 
-    Known rows tell nothing more. The chance of the other outputs together with the known values,
-    and that of the known values, come from one pass along the rows each.
+    Known rows reveal nothing more. The probability of the other outputs together with the known
+    values, and that of the known values, come from one pass along the rows each.
     """
     sizes, plain = distinct_sizes(prior.space.sizes)
     shown = [RowKernel(np.eye(m)) for m in sizes]

@@ -1,34 +1,36 @@
-"""Leakage about a row under the worst prior of a convex set, by branch and bound in one number.
+"""Leakage about a record under the worst prior of a convex set, by branch and bound in one number.
 
-For an output y and a value v of row i let t = P(x_i = v), s = P(y) and A = P(y, x_i = v). The
+For an output y and a value v of record i let t = P(x_i = v), s = P(y) and A = P(y, x_i = v). The
 leakage is ln A/(t s). With rho = A/s, kappa = 1/s and tau = t/s it is ln rho + ln kappa - ln tau,
 and only the last term is not concave. On an interval of tau it lies below a line k - m tau, and the
 logarithms lie below tangents:
 
     ln A/(t s) <= (alpha rho - 1 - ln alpha) + (L kappa - 1 - ln L) + k - m tau.
 
-Let L be the least value of D s + m t - alpha A over the set. Then the right side is at most
-k + D - 2 - ln alpha - ln L. So one least mean over the set, rounded down, proves a bound for an
-interval. The numbers alpha, m and D come from the laws seen so far, and any others prove a bound
-as well. Intervals are halved until the bound is close to what a law reaches.
+Let L be the smallest value of D s + m t - alpha A over the set. Then the right side is at most k +
+D - 2 - ln alpha - ln L. So one smallest mean over the set, rounded down, proves a bound for an
+interval. The numbers alpha, m and D come from the distributions seen so far, and any others prove a
+bound as well. Intervals are halved until the bound is close to what a distribution reaches.
 
-Where t may vanish, the intervals would not end. Let a be the largest chance of y given a database
-with x_i = v. For nu > 0 let nu s_0 be the least value of a t - A + nu s over the set. Then
-A <= a t - nu (s_0 - s), and A <= a t. So the leakage is at most ln a/s_0 if s >= s_0, and also if
-s < s_0 and t <= nu s_0/a, because then a/s - nu (s_0 - s)/(t s) increases in s. The same holds with
-t and s exchanged, and 1 in place of a.
+Where t may vanish, the intervals would not end. Let a be the largest probability of y given a
+database with x_i = v. For nu > 0 let nu s_0 be the smallest value of a t - A + nu s over the set.
+Then A <= a t - nu (s_0 - s), and A <= a t. So the leakage is at most ln a/s_0 if s >= s_0, and also
+if s < s_0 and t <= nu s_0/a, because then a/s - nu (s_0 - s)/(t s) increases in s. The same holds
+with t and s exchanged, and 1 in place of a.
 """
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
 from fastpriv.channels import AbstractChannel
@@ -40,6 +42,8 @@ from fastpriv.results import Bracket
 _CLOSE = 1e-6
 #: Most intervals for one output.
 _INTERVALS = 100
+#: An interval whose ends have a smaller ratio is not halved.
+_APART = 1.0 + 1e-9
 #: Rounds of tangents on one interval.
 _ROUNDS = 8
 #: Share of its largest value below which t or s may as well vanish.
@@ -55,9 +59,9 @@ _MIXED = 1e-9
 def convex_row_leakages(
     priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
 ) -> Floats:
-    """Return the largest leakage of every output about row i over a convex set. Rounded up.
+    """Return the largest leakage of every output about record i over a convex set. Rounded up.
 
-    Some tens of least means over the set for each output and value of the row.
+    Some tens of smallest means over the set for each output and value of the row.
     """
     matrix = scaled_matrix(channel)
     alone = (matrix[:, [y]] for y in range(matrix.shape[1]))
@@ -67,7 +71,7 @@ def convex_row_leakages(
 def convex_row_level(
     priors: ConvexPriors, channel: AbstractChannel, i: int, clock: Clock
 ) -> Bracket:
-    """Return bounds on the largest leakage about row i over outputs and a convex set."""
+    """Return bounds on the largest leakage about record i over outputs and a convex set."""
     return _largest(priors, channel, scaled_matrix(channel), i, clock)
 
 
@@ -84,33 +88,55 @@ def _largest(
     if len(known) == 1:
         return Bracket(0.0, 0.0)  # the row is certain
     least, top = columns[possible].min(axis=0), columns[possible].max(axis=0)
-    heap: list[tuple[float, int, int, Pair | None]] = []
+    candidates = []
     for v in known.tolist():
         most = columns[possible & (values == v)].max(axis=0)
         behind = np.flatnonzero(most > 0.0)
         caps = log_ratio(most[behind], least[behind]) + 8.0 * ULP
-        heap += [(-cap, v, y, None) for cap, y in zip(caps.tolist(), behind.tolist(), strict=True)]
-    heapq.heapify(heap)
+        pairs = zip(caps.tolist(), behind.tolist(), strict=True)
+        candidates += [_Candidate(cap, v, y, None) for cap, y in pairs]
     level = reached = 0.0
-    while heap:
-        cap, v, y, pair = heapq.heappop(heap)
-        if -cap <= max(level, reached + _CLOSE) or clock.left() == 0.0:
-            level = max(level, -cap)
-            break
+
+    def settled(candidate: _Candidate) -> list[_Candidate]:
+        nonlocal level, reached
+        cap, v, y, pair = candidate
         if pair is None:
             scaled = np.where(possible, columns[:, y] / top[y], 0.0)
             pair = Pair(priors, scaled, (values == v) & possible)
-            heapq.heappush(heap, (max(cap, -pair.cap), v, y, pair))
+            left = [_Candidate(min(cap, pair.cap), v, y, pair)]
         else:
-            level = max(level, min(-cap, pair.bound(reached, clock)))
+            level, left = max(level, min(cap, pair.bound(reached, clock))), []
         reached = max(reached, pair.reached)
+        return left
+
+    search = BestFirst(candidates, settled)
+    level = max(
+        search.run(lambda: max(level, reached + _CLOSE), lambda: clock.left() == 0.0), level
+    )
     return Bracket(max(0.0, min(reached - _CLOSE, level)), level)
 
 
-class Pair:
-    """One output and one value of a row, with the laws seen so far.
+class _Candidate(NamedTuple):
+    """A value and an output, with their pair once the first bound did not settle them."""
 
-    ``cap`` is a first upper bound on the leakage, ``reached`` what a law reaches.
+    bound: float
+    v: int
+    y: int
+    pair: Pair | None
+
+
+class _Interval(NamedTuple):
+    """An interval of t/s with a bound on the leakage."""
+
+    bound: float
+    low: float
+    high: float
+
+
+class Pair:
+    """One output and one value of a record, with the distributions seen so far.
+
+    ``cap`` is a first upper bound on the leakage, ``reached`` what a distribution reaches.
     """
 
     def __init__(self, priors: ConvexPriors, column: Floats, own: np.ndarray) -> None:
@@ -122,7 +148,7 @@ class Pair:
         self._t = max(0.0, self._ask(1.0, 0.0, 0.0)), -self._ask(-1.0, 0.0, 0.0)
         self._s = max(0.0, self._ask(0.0, 1.0, 0.0)), -self._ask(0.0, -1.0, 0.0)
         self._ask(0.0, 0.0, -1.0)
-        # Laws close to A = t times its largest entry, and to A = s.
+        # Distributions close to A = t times its largest entry, and to A = s.
         self._ask(_TIED * self._most, 0.0, -_TIED - 1.0)
         self._ask(0.0, _TIED, -_TIED - 1.0)
         # A is at most s, and at most t times the largest entry.
@@ -131,14 +157,14 @@ class Pair:
         self.cap = math.log(min(ends)) + 8.0 * ULP
 
     def _ask(self, t: float, s: float, A: float) -> float:
-        """Return a lower bound on the least t, s and A with these weights; keep the law."""
+        """Return a lower bound on the smallest t, s and A with these weights; keep the law."""
         weights = np.array([t, s, A])
         bound, law = self._priors.smallest_sum(weights @ self._parts)
         self._keep(self._parts @ law)
         return bound - 8.0 * ULP * float(np.abs(weights).sum())
 
     def _keep(self, point: Floats) -> None:
-        """Add a law, and see what its mixtures with the others reach.
+        """Add a distribution, and see what its mixtures with the others reach.
 
         Along a mixture the leakage has its maximum at an end or at the root of a quadratic.
         """
@@ -173,24 +199,27 @@ class Pair:
         if self.cap <= self._target:
             return self.cap
         if self._ask(1.0, 1.0, 0.0) <= 0.0:
-            return math.inf  # some law rules out both the output and the value
+            return math.inf  # some distribution rules out both the output and the value
         closed_t, least_t = self._near_zero(np.array([1.0, 0.0]), self._most, self._t)
         closed_s, least_s = self._near_zero(np.array([0.0, 1.0]), 1.0, self._s)
         closed = max(closed_t, closed_s)
         low = least_t / self._s[1] * (1.0 - 8.0 * ULP)
         high = self._t[1] / least_s * (1.0 + 8.0 * ULP)
-        heap = [(-self._by_tangents(low, high), low, high)] if low < high else []
-        left = _INTERVALS
-        while heap and -heap[0][0] > self._target and clock.left() > 0.0:
-            worst, low, high = heapq.heappop(heap)
-            middle = math.sqrt(low) * math.sqrt(high)
-            left -= 1
-            if left < 0 or not low * (1.0 + 1e-9) < middle < high:
-                closed = max(closed, -worst)
-                continue
-            for ends in ((low, middle), (middle, high)):
-                heapq.heappush(heap, (max(worst, -self._by_tangents(*ends)), *ends))
-        return min(self.cap, max(closed, -heap[0][0] if heap else 0.0, self.reached))
+        halvings = itertools.count()
+
+        def halves(whole: _Interval) -> list[_Interval]:
+            nonlocal closed
+            middle = math.sqrt(whole.low) * math.sqrt(whole.high)
+            if next(halvings) >= _INTERVALS or not whole.low * _APART < middle < whole.high:
+                closed = max(closed, whole.bound)
+                return []
+            ends = (whole.low, middle), (middle, whole.high)
+            return [_Interval(min(whole.bound, self._by_tangents(*half)), *half) for half in ends]
+
+        start = [_Interval(self._by_tangents(low, high), low, high)] if low < high else []
+        search = BestFirst(start, halves)
+        left = search.run(lambda: self._target, lambda: clock.left() == 0.0)
+        return min(self.cap, max(closed, left, 0.0, self.reached))
 
     @property
     def _target(self) -> float:

@@ -24,7 +24,7 @@ from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
-from fastpriv.measures.inputs import as_pair, measured, output_rows
+from fastpriv.measures.inputs import as_pair, measured, output_rows, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import OutputForm
@@ -38,12 +38,8 @@ PriorLike = Distribution | ArrayLike
 
 @overload
 def pml(channel: ChannelLike, prior: PriorLike) -> Floats: ...
-
-
 @overload
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike) -> float: ...
-
-
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> Floats | float:
     """Pointwise maximal leakage of every output, or of one that was seen.
 
@@ -56,7 +52,7 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
 
@@ -64,8 +60,8 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     -------
     ndarray or float
         Nats, rounded up. All outputs: one pass over a matrix (two where leakage is small),
-        O(N n m) for row-by-row channels. One output: O(n m^2) on a Markov prior and O(n) on
-        independent rows and exchangeable bits, so that a million rows are no obstacle.
+        O(N n m) for record-by-record channels. One output: O(n m^2) on a Markov prior and O(n) on
+        independent records and exchangeable bits, so that a million rows are no obstacle.
 
     Examples
     --------
@@ -95,7 +91,7 @@ def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
     errors, the leakage capacity is a second bound.
     """
-    matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
+    matrix, error = table(channel), channel.matrix_error
     both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
     if error == 0.0:
         return both
@@ -123,11 +119,6 @@ def level_bounds(
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
     return float(leakages(channel, prior).above[channel.column_index(y)])
-
-
-@leakages.register
-def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel.table(), prior.probabilities(), logs=prior.logs_if_rare())
 
 
 @leakage_at.register
@@ -220,7 +211,10 @@ def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> floa
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
-    """Return both leakages of an output of each type, from the laws of types. O(classes)."""
+    """Return both leakages of an output of each type, from the distributions of types.
+
+    O(classes).
+    """
     weights = type_weights(channel.types, prior)
     alive = possible_types(channel, prior)
     law = channel.output_types(weights) / np.exp(channel.types.log_sizes)
@@ -255,14 +249,14 @@ def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _tilted_leakage_levels(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     return (leakages(channel, prior) if by_type is None else by_type).largest()
 
 
 @leakage_at.register
 def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
         return float(leakages(channel, prior).above[channel.column_index(y)])
@@ -278,7 +272,7 @@ def _posterior_chain_leakage_levels(
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
     if not channel.is_own_prior(prior):
-        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+        return _tilted_leakage_levels(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
@@ -290,7 +284,7 @@ def _posterior_chain_leakage_levels(
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
     if not channel.is_own_prior(prior):
-        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
+        return _tilted_leakage_at(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error
@@ -332,7 +326,7 @@ def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    """From the smallest and the largest support. Cost O(k log k), or a pass over the reports."""
     return supports.leakage_levels(channel, prior)
 
 
@@ -352,12 +346,12 @@ def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tup
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
 
 
-# Leakage of channels that act row by row, in the structure of the prior.
+# Leakage of channels that act record by record, in the structure of the prior.
 
 
 @singledispatch
 def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
-    """Return both leakages of every output of a row-by-row channel. Cost O(N n m)."""
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m)."""
     return vector_leakages(prior.probabilities(), kernels, prior.logs_if_rare())
 
 
@@ -375,7 +369,7 @@ def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]
 
 @rows_leakages.register
 def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     rows = [
         vector_leakages(prior.distinct[k], [kernels.distinct[j]])
@@ -389,7 +383,7 @@ def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
 
 @rows_log_output.register
 def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
-    """Independent rows: a sum over rows. Cost O(outputs)."""
+    """Independent records: a sum over records. Cost O(outputs)."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     return _outer_sum(
@@ -398,7 +392,7 @@ def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
 
 
 def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
-    """Return the sum over rows of parts[place[i]][y_i], for every y."""
+    """Return the sum over records of parts[place[i]][y_i], for every y."""
     total = np.zeros(1)
     for k in place:
         total = np.add.outer(total, parts[k]).reshape(-1)
@@ -407,7 +401,10 @@ def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
 
 @rows_levels.register
 def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
-    """Independent rows: the sum over rows of the largest of each. Cost O(distinct rows)."""
+    """Independent records: the sum over records of the largest of each.
+
+    Cost O(distinct records).
+    """
     laws, which, counts, _ = prior.paired(kernels)
     levels = [
         kernel_levels(kernels.distinct[j], prior.distinct[k])
@@ -419,7 +416,7 @@ def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, fl
 
 @singledispatch
 def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
-    """Return how far an output can move the odds of one row's value, up and down."""
+    """Return how far an output can move the odds of one record's value, up and down."""
     return vector_leakages(law, [kernel]).largest()
 
 
@@ -427,7 +424,7 @@ def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
 def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, float]:
     """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
 
-    An output y has the chance b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+    An output y has the probability b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
     b (1 + (e^epsilon - 1) p_y). Rounded up.
     """
     seen, epsilon = law[law > 0], kernel.epsilon
@@ -449,7 +446,7 @@ def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, flo
 
 @rows_levels.register
 def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
-    """Chain: by the vector, or the upper ends of brackets where it is too long for one."""
+    """Chain: by the vector, or the upper bounds of brackets where it is too long for one."""
     if is_long(prior):
         above, below = leakage_bounds(prior, kernels)
         return above.upper, below.upper
@@ -458,7 +455,7 @@ def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, floa
 
 @rows_levels.register
 def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
-    """Exchangeable rows with one kernel: over types of outputs, O(n^2) for bits.
+    """Exchangeable records with one kernel: over types of outputs, O(n^2) for bits.
 
     For more values over pairs of types where databases are many. Otherwise by the vector.
     """
@@ -492,7 +489,7 @@ def count_leakages(
     return leaks
 
 
-# Leakage of exchangeable rows through one kernel, tilted or not, by the type of the output.
+# Leakage of exchangeable records through one kernel, tilted or not, by the type of the output.
 
 
 def pair_leakages(
@@ -510,7 +507,8 @@ def pair_leakages(
     with np.errstate(invalid="ignore"):
         scale = np.where(occurs, pairs.log_output_sizes + pairs.log_tops, 0.0)
         mass = pairs.log_sum(pairs.log_joint(weights)) - scale
-        # Laws that underflow are lost from the mass, which only one of the two leakages allows.
+        # Distributions that underflow are lost from the mass, which only one of the two leakages
+        # allows.
         most = np.logaddexp(mass, pairs.log_lost(weights) - scale)
         size = np.abs(mass) + np.abs(best) + np.abs(scale)
         finite = size[occurs & (mass > -math.inf)].max(initial=0.0)
@@ -521,7 +519,7 @@ def pair_leakages(
 
 
 def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
-    """Return both leakages of a row-by-row channel for an output of each type."""
+    """Return both leakages of a record-by-record channel for an output of each type."""
     log_prior = prior.log_weights[tuple(pairs.types[1:])]
     return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior.log_error)
 
@@ -545,7 +543,7 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
 def own_types(types: TypeTilt, misfit: float) -> Leakages:
     """Return both leakages under the channel's own prior, where every posterior is R.
 
-    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every row.
+    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every record.
     Cost O(types).
     """
     above = types.log_stay - types.log_each

@@ -58,7 +58,7 @@ def pml_level(
 ) -> float | Bracket | Floats:
     """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
 
-    The least epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
+    The smallest epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
     Definition 2.6): the supremum over priors in the set, outputs y and databases x that the prior
     allows of ln p(y|x) / p_Y(y).
 
@@ -67,33 +67,31 @@ def pml_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them; for a stack also (B, N), a law for each channel.
+        Distribution of the databases, or a set of them; for a stack also (B, N), one for each
+        channel.
     row : int or "worst", optional
-        Leakage about one row, or about the row that leaks most, instead of the whole database.
+        Leakage about one record, or about the record that leaks most, instead of the whole
+        database.
     out : array of length B, optional
         Where to put the levels of a stack.
     time_limit : float
         Seconds for a search over a set of priors. When they are over, the level is a bracket: a
-        prior of the set reaches the lower end, up to 1e-6, and the upper end is proved.
+        prior of the set reaches the lower bound, up to 1e-6, and the upper bound is proved.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Level in nats, rounded up; a bracket for row-by-row channels on Markov chains that are too
-        long to list, and where the time is over. Independent rows and row-by-row channels:
-        O(distinct rows). About rows of a Markov chain of bits, through such channels: O(n K), by
-        recursions. All
-        priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
-        row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
-        per output, and about a row the largest of a piecewise rational function. Balls and
-        entropies: a formula or a certified dual per output. Polytope: a linear program per output.
-        What its multipliers prove is reported, which is above the supremum where entries of A span
-        so many orders of magnitude that the solver loses the small ones; a database counts as
-        possible unless a row of A with b = 0 rules it out, which can only raise the level. Balls
-        and polytopes, about a row: branch and bound, to about 1e-6 nats. Independent bits: all
-        corners by one O(N n K) transform, or each row by itself. Bits with a common chance:
-        polynomials in it, bounded by their Bernstein coefficients on smaller and smaller
-        intervals, to a relative 1e-10.
+        Level in nats, rounded up; a bracket on Markov chains that are too long to list, and where
+        the time is over.
+
+    Notes
+    -----
+    Channels and priors that act record by record cost O(distinct records). All priors, and all
+    product priors, have the leakage capacity (Theorems 2.8, 4.5); about the worst record, product
+    priors have the differential privacy level (4.2). A box takes a knapsack per output, a ball a
+    certified dual, a polytope a linear program; a database counts as possible unless a row of A
+    with b = 0 rules it out, which can only raise the level. Balls and polytopes about a record are
+    searched to 1e-6 nats, bits with a common probability to a relative 1e-10.
 
     Examples
     --------
@@ -139,7 +137,7 @@ def max_information(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -178,7 +176,7 @@ def information_privacy_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -222,9 +220,9 @@ def row_pml(
     *,
     time_limit: float = 60.0,
 ) -> Floats | float:
-    """Pointwise maximal leakage about one row, for every output or for one that was seen.
+    """Pointwise maximal leakage about one record, for every output or for one that was seen.
 
-    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other rows
+    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other records
     following the prior given D_i = v (Saeidian et al. 2024, Section 4). At most the leakage about
     the whole database.
 
@@ -233,8 +231,9 @@ def row_pml(
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
-        ball or a polytope. Then the leakage is the largest over the set.
+        Distribution of the databases, or a set of them: all distributions, all distributions of
+        independent records, a box, a ball or a polytope. Then the leakage is the largest over the
+        set.
     i : int
         The row.
     y : int or array of row values, optional
@@ -246,8 +245,8 @@ def row_pml(
     Returns
     -------
     ndarray or float
-        Nats, rounded up. Cost of m_i output laws; for one output of a row-by-row channel m_i
-        passes along the rows. Over a set as for :func:`pml_level`.
+        Nats, rounded up. Cost of m_i output distributions; for one output of a record-by-record
+        channel m_i passes along the rows. Over a set as for :func:`pml_level`.
 
     Examples
     --------

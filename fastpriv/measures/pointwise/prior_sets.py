@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, log_down, log_up, raised, round_up
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
@@ -41,15 +42,15 @@ from fastpriv.spaces import Space
 
 #: Distance in nats between the ends of a bracket that counts as one number.
 _CLOSE = 4e-6
-#: Rounds of the search for a least quotient of two means.
+#: Rounds of the search for a smallest quotient of two means.
 _ROUNDS = 60
 #: Relative distance of two quotients at which it stops.
 _SAME = 1e-12
-#: Most entries of the chances of all outputs at all corners.
+#: Most entries of the probabilities of all outputs at all corners.
 _CORNER_ENTRIES = 1 << 26
 #: Outputs at corners that are looked at together.
 _BLOCK = 1 << 16
-#: Most products in the chances of all outputs at all corners of a set of priors.
+#: Most products in the probabilities of all outputs at all corners of a set of priors.
 _CORNERS = 1 << 36
 #: Relative distance of a quotient from its bound at which halving stops.
 _HALVED = 1e-10
@@ -62,7 +63,7 @@ _WORK = 1 << 36
 def set_level(
     priors: PriorSet, channel: AbstractChannel, row: int | str | None, clock: Clock
 ) -> float | Bracket:
-    """Return the supremum over priors of the leakage about the database or about a row.
+    """Return the supremum over priors of the leakage about the database or about a record.
 
     A bracket where the time was over before it was found.
     """
@@ -104,7 +105,7 @@ def _worst_row(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> floa
 
 @singledispatch
 def _one_row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> float | Bracket:
-    """Return the leakage about one row."""
+    """Return the leakage about one record."""
     raise NotImplementedError(f"no leakage about a row is registered for {type(priors).__name__}")
 
 
@@ -126,7 +127,7 @@ def _all_one_row(priors: AllPriors, channel: AbstractChannel, i: int, clock: Clo
 
 @_whole.register
 def _product_whole(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
-    """Point masses are products, and p_Y(y) comes as close to its least value as one likes."""
+    """Point masses are products, and p_Y(y) comes as close to its smallest value as one likes."""
     return extreme_level(channel)
 
 
@@ -194,8 +195,8 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
     """Output by output.
 
     For one output the supremum over p of max W[x, y] / p_Y(y), x over the support of p, is the
-    largest W[x, y] over the x that any law of the set allows, divided by the least p_Y(y). To see
-    this, mix a little of a law that allows x into the minimiser.
+    largest W[x, y] over the x that any distribution of the set allows, divided by the smallest
+    p_Y(y). To see this, mix a little of a distribution that allows x into the minimiser.
     """
     matrix, possible = scaled_matrix(channel), priors.possible()
     tops, least = matrix[possible].max(axis=0), matrix[possible].min(axis=0)
@@ -220,7 +221,7 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
 
 @singledispatch
 def row_ratio(channel: AbstractChannel, i: int, fixed: bool) -> float:
-    """Return the largest ln W[x, y]/W[x', y] over x, x' that differ in row i, by the matrix.
+    """Return the largest ln W[x, y]/W[x', y] over x, x' that differ in record i, by the matrix.
 
     With ``fixed`` they differ in nothing else.
     """
@@ -238,20 +239,20 @@ def _product_row_ratio(channel: ProductChannel, i: int, fixed: bool) -> float:
 
 
 def _bits(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
-    """Independent bits with chances in an interval."""
+    """Independent bits with probabilities in an interval."""
     if low[1] == 0.0 and high[0] == 0.0:
         return extreme_level(channel) if i is None else row_ratio(channel, i, fixed=True)
     return interval_level(channel, low, high, i)
 
 
 def _in_box(channel: AbstractChannel, box: Box, i: int | None) -> float:
-    """Independent rows with laws in a box."""
+    """Independent records with distributions in a box."""
     if box.size == 2:
         return _bits(channel, *chances(box), i)
     return row_box_level(channel, box, i)
 
 
-# Leakage of single outputs under the worst prior of a set, about a row or given an event.
+# Leakage of single outputs under the worst prior of a set, about a record or given an event.
 
 
 def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
@@ -266,7 +267,7 @@ def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
 
 
 def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
-    """Return the largest leakage of every output about row i over a set of priors.
+    """Return the largest leakage of every output about record i over a set of priors.
 
     Where the time is over before, it is what is proved so far.
     """
@@ -286,14 +287,17 @@ def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Fl
 @_row.register(AllPriors)
 @_row.register(ProductPriors)
 def _all_or_product_row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
-    """Rows tied in any way: any two databases with other values of row i. Otherwise neighbours."""
+    """Rows tied in any way: any two databases with other values of record i.
+
+    Otherwise neighbours.
+    """
     fixed = isinstance(priors, ProductPriors)
     ratios = row_ratios(scaled_matrix(channel), channel.space, i, fixed)
     return np.array([round_up(ratio) for ratio in ratios.tolist()])
 
 
 def row_ratios(matrix: Floats, space: Space, i: int, fixed: bool) -> Floats:
-    """Return the largest ln W[x, y]/W[x', y] over x, x' that differ in row i, for every y."""
+    """Return the largest ln W[x, y]/W[x', y] over x, x' that differ in record i, for every y."""
     inner, m = int(space.strides[i]), space.sizes[i]
     blocks = matrix.reshape(-1, m, inner, matrix.shape[1])
     axes = () if fixed else (0, 2)
@@ -342,7 +346,7 @@ def _given(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
 @_given.register(AllPriors)
 @_given.register(ProductPriors)
 def _all_or_product_given(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
-    """Laws near a point mass in the event, which are products."""
+    """Distributions near a point mass in the event, which are products."""
     inside = matrix[event]
     tops, bottoms = inside.max(axis=0), inside.min(axis=0)
     seen = tops > 0.0
@@ -353,7 +357,7 @@ def _all_or_product_given(priors: PriorSet, matrix: Floats, event: np.ndarray) -
 
 @_given.register
 def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Floats:
-    """Output by output: the least P(y, E)/P(E), a quotient of two means."""
+    """Output by output: the smallest P(y, E)/P(E), a quotient of two means."""
     possible = priors.possible() & event
     if not possible.any():
         raise InvalidInput("no prior of the set allows the given event")
@@ -367,11 +371,12 @@ def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Fl
 
 
 def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) -> float:
-    """Return a lower bound on the least P(y, E)/P(E) over laws with P(E) > 0.
+    """Return a lower bound on the smallest P(y, E)/P(E) over distributions with P(E) > 0.
 
     For every r the quotient is at least r + min(P(y, E) - r P(E))/min P(E), where the first minimum
-    is 0 at the least quotient (Dinkelbach). Where P(E) may vanish the bound is the least entry: a
-    law may then be anything inside the event, unless a polytope ties its databases together.
+    is 0 at the smallest quotient (Dinkelbach). Where P(E) may vanish the bound is the smallest
+    entry: a distribution may then be anything inside the event, unless a polytope ties its
+    databases together.
     """
     chance = inside.astype(np.float64)
     best, law = float(column[inside].min()), priors.smallest_sum(-chance)[1]
@@ -389,14 +394,15 @@ def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) ->
     return best * (1.0 - 8.0 * ULP)
 
 
-# Leakage about a row over a box of priors, and over boxes of the laws of independent rows.
+# Leakage about a record over a box of priors, and over boxes of the distributions of independent
+# records.
 
 
 def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
-    """Return the largest leakage of every output about row i over a box. Cost O(m N K log N).
+    """Return the largest leakage of every output about record i over a box. Cost O(m N K log N).
 
     For an output y and a value v let A = P(y, x_i = v), B = P(y, x_i != v) and t = P(x_i = v).
-    The leakage is ln A/(t (A + B)). At a fixed t the largest A and the least B do not depend on
+    The leakage is ln A/(t (A + B)). At a fixed t the largest A and the smallest B do not depend on
     each other: both are knapsacks, piecewise linear in t. On a piece A = a + b t and
     A + B = s + r t, and the quotient has its maximum at an end or where
     b r t^2 + 2 a r t + a s = 0.
@@ -443,7 +449,7 @@ def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
 
 
 def _filled(values: Floats, least: Floats, room: Floats) -> tuple[Floats, Floats]:
-    """Return the least mean of the values, with more and more mass given out: its corners."""
+    """Return the smallest mean of the values, with more and more mass given out: its corners."""
     order = np.argsort(values)
     masses = np.append(0.0, np.cumsum(room[order]))
     sums = np.append(0.0, np.cumsum(room[order] * values[order]))
@@ -473,7 +479,7 @@ def chances(box: Box) -> tuple[Chance, Chance]:
 
 
 def corners(box: Box) -> Floats:
-    """Return the corners of a box of laws: all values at a bound but at most one."""
+    """Return the corners of a box of distributions: all values at a bound but at most one."""
     m, laws = box.size, []
     check.fits(
         m * 2**m, "the corners of a box of laws of a row", "use rows of fewer values", 1 << 20
@@ -490,7 +496,7 @@ def corners(box: Box) -> Floats:
 
 
 def _distinct(laws: Floats) -> Floats:
-    """Leave out laws that are others but for rounding."""
+    """Leave out distributions that are others but for rounding."""
     kept: list[Floats] = []
     for law in np.unique(laws, axis=0):
         if not any((np.abs(law - other) <= 8.0 * ULP * other).all() for other in kept):
@@ -500,10 +506,11 @@ def _distinct(laws: Floats) -> Floats:
 
 @singledispatch
 def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
-    """Return the largest leakage (about row i, if given) under independent rows of a box.
+    """Return the largest leakage (about record i, if given) under independent records of a box.
 
-    The chance of y is linear in the law of each row, and its quotient by the one given x_i is
-    linear-fractional in the laws of the others. So all other rows are at corners of the box.
+    The probability of y is linear in the distribution of each record, and its quotient by the one
+    given x_i is linear-fractional in the distributions of the others. So all other records are at
+    corners of the box.
     """
     laws, n, outputs = corners(box), channel.space.n, channel.output_count
     sides = [box.size if j == i else len(laws) for j in range(n)]
@@ -532,7 +539,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     columns = np.moveaxis(lead, i, 0).reshape(box.size, -1)
     columns = columns[:, columns[possible].max(axis=0) > 0.0]
     worst = 1.0
-    for start in range(0, columns.shape[1], _BLOCK):  # the least mean over a box is at a corner
+    for start in range(0, columns.shape[1], _BLOCK):  # the smallest mean over a box is at a corner
         part = columns[:, start : start + _BLOCK]
         with np.errstate(divide="ignore"):
             shares = part[possible].max(axis=0) / (laws @ part).min(axis=0)
@@ -542,21 +549,29 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
 
 @row_box_level.register
 def _product_row_box_level(channel: ProductChannel, box: Box, i: int | None) -> float:
-    """Every row by itself."""
+    """Every record by itself."""
     kinds = [channel.kernels[i]] if i is not None else channel.kernels.distinct
     alone = [row_box_level(Channel(kernel.matrix, [box.size]), box, 0) for kernel in kinds]
     return alone[0] if i is not None else add_over_rows(channel, alone)
 
 
-# Leakage under the worst of the priors whose bits are independent, with chances in an interval.
+# Leakage under the worst of the priors whose bits are independent, with probabilities in an
+# interval.
 
 
 @singledispatch
 def interval_level(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
-    """Return the largest leakage (about row i, if given) under independent bits in an interval.
+    """Return the largest leakage (about row i, if given) under independent bits in an interval."""
+    return matrix_interval_level(channel, low, high, i)
 
-    The chance of y is linear in the chance of each bit. So it is least, and its ratio to the one
-    given a bit is most extreme, at the ends. All corners take O(N n K).
+
+def matrix_interval_level(
+    channel: AbstractChannel, low: Chance, high: Chance, i: int | None
+) -> float:
+    """Through the matrix.
+
+    The probability of y is linear in the probability of each bit. So it is smallest, and its ratio
+    to the one given a bit is most extreme, at the ends. All corners take O(N n K).
     """
     n, matrix = channel.space.n, scaled_matrix(channel)
     outputs, slack = matrix.shape[1], (8 * n + 16) * ULP
@@ -571,7 +586,7 @@ def interval_level(channel: AbstractChannel, low: Chance, high: Chance, i: int |
 
 
 def at_corners(matrix: Floats, low: Chance, high: Chance, rows: list[int]) -> Floats:
-    """Return the output laws with the given bits at either chance in place of either value."""
+    """Return the output laws with the given bits at either probability in place of either value."""
     table = matrix
     for j in rows:
         zero, one = np.moveaxis(table.reshape(2**j, 2, -1), 1, 0)
@@ -585,10 +600,10 @@ def _possible(low: Chance, high: Chance) -> slice:
 
 
 def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
-    """Return the largest P(y | bit)/P(y), from the chances of outputs given a zero and a one.
+    """Return the largest P(y | bit)/P(y), from the probabilities of outputs given a zero and a one.
 
     It is largest where the bit is least likely. An output too rare for a double is bounded by
-    the chance of the bit alone.
+    the probability of the bit alone.
     """
     worst = 1.0
     for own, other, t in ((zero, one, high[0]), (one, zero, low[1])):
@@ -607,7 +622,7 @@ def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
 def _product_interval_level(
     channel: ProductChannel, low: Chance, high: Chance, i: int | None
 ) -> float:
-    """Every row by itself."""
+    """Every record by itself."""
     if i is not None:
         return interval_level(Channel(channel.kernels[i].matrix, [2]), low, high, 0)
     rows = [Channel(kernel.matrix, [2]) for kernel in channel.kernels.distinct]
@@ -616,9 +631,9 @@ def _product_interval_level(
 
 @interval_level.register
 def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: int | None) -> float:
-    """A count: only the number of bits with the larger chance matters. Cost O(n^2 K)."""
+    """A count: only the number of bits with the larger probability matters. Cost O(n^2 K)."""
     if not channel.query.counts_bits():
-        return interval_level.dispatch(AbstractChannel)(channel, low, high, i)
+        return matrix_interval_level(channel, low, high, i)
     n, matrix = channel.space.n, channel.kernel.matrix
     matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
@@ -635,11 +650,11 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
     return math.log(max(_row_share(zero, one, low, high) for zero, one in parts)) + error
 
 
-# Leakage under the worst of the priors whose bits are independent with one common chance.
+# Leakage under the worst of the priors whose bits are independent with one common probability.
 #
-# The chance of an output is a polynomial in the common chance p of a one. In Bernstein's basis
-# C(n, k) p^k (1-p)^(n-k), its coefficients are means over the databases with k ones, so none is
-# negative. A leakage is then the log of a quotient of two such polynomials. It is at most the
+# The probability of an output is a polynomial in the common probability p of a one. In Bernstein's
+# basis C(n, k) p^k (1-p)^(n-k), its coefficients are means over the databases with k ones, so none
+# is negative. A leakage is then the log of a quotient of two such polynomials. It is at most the
 # largest quotient of coefficients, and intervals of p are halved until that is close to the
 # quotient at an end.
 
@@ -648,9 +663,15 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
 def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
     """Return the largest leakage (about row i, if given) under bits with one chance in [c, 1-c].
 
-    Through the matrix. Cost O(n^2 K) for every halving, and few are needed. A bracket if the time
-    is over before.
+    A bracket if the time is over before.
     """
+    return matrix_iid_level(channel, c, i, clock)
+
+
+def matrix_iid_level(
+    channel: AbstractChannel, c: float, i: int | None, clock: Clock
+) -> float | Bracket:
+    """Through the matrix. Cost O(n^2 K) for every halving, and few are needed."""
     n, matrix = channel.space.n, scaled_matrix(channel)
     ones = channel.space.rows(np.arange(channel.space.size)).sum(axis=1)
     if i is None:
@@ -660,13 +681,13 @@ def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -
     given = []
     for value in (0, 1):
         own = values == value
-        given.append(_raised(_means(matrix[own], ones[own] - value, n - 1)))
+        given.append(_raised(means_by_ones(matrix[own], ones[own] - value, n - 1)))
     return _largest(given, matrix, ones, c, clock)
 
 
 @iid_level.register
 def _product_iid_level(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
-    """At an end: the log of a row's quotient is convex in p, and so is their sum."""
+    """At an end: the log of a record's quotient is convex in p, and so is their sum."""
     kernels, levels = channel.kernels, []
     if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
         rows = range(len(kernels)) if i is None else [i]
@@ -687,7 +708,7 @@ def _query_iid_level(
 ) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
     if not channel.query.counts_bits():
-        return iid_level.dispatch(AbstractChannel)(channel, c, i, clock)
+        return matrix_iid_level(channel, c, i, clock)
     matrix, n = channel.kernel.matrix, channel.space.n
     ones = np.arange(n + 1)
     if i is None:
@@ -697,7 +718,7 @@ def _query_iid_level(
     return _largest([_raised(part) for part in parts], matrix, ones, c, clock)
 
 
-def _means(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
+def means_by_ones(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
     """Return the mean of the rows of a matrix for every number of ones."""
     totals = np.zeros((n + 1, matrix.shape[1]))
     np.add.at(totals, ones, matrix)
@@ -718,7 +739,7 @@ def _largest(
 ) -> float | Bracket:
     """Return ln of the largest quotient of the polynomials ``tops`` and the chances of outputs."""
     n = len(tops[0]) - 1
-    bottom = _means(matrix, ones, n)
+    bottom = means_by_ones(matrix, ones, n)
     seen = matrix.max(axis=0) > 0.0
     pairs = [np.stack([top[:, seen], bottom[:, seen]], axis=1) for top in tops]
     whole = np.concatenate(pairs, axis=2)
@@ -734,8 +755,8 @@ def _largest(
     def part(outputs: Ints, low: float, high: float) -> tuple[Floats, Floats]:
         """Return bounds on the quotients of some outputs on an interval, and those at its ends.
 
-        Where chances are too small for a double, the coefficients on [0, 1] bound them, and one
-        over the least chance of the value of the row.
+        Where probabilities are too small for a double, the coefficients on [0, 1] bound them, and
+        one over the smallest probability of the value of the row.
         """
         least, most = chance_of(low, c), chance_of(high, c)
         both = _on(np.ascontiguousarray(whole[:, :, outputs]), least, most)
@@ -747,33 +768,51 @@ def _largest(
         bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
         return bounds, np.where(rare, 0.0, quotients)[[0, -1]].max(axis=0, initial=0.0)
 
-    everything = np.arange(whole.shape[2])
-    bounds, attained = part(everything, c, 1.0 - c)
-    waiting = [(-float(bounds.max(initial=0.0)), c, 1.0 - c, everything)]
-    reached, late = max(1.0, float(attained.max(initial=0.0))), False
-    for _ in range(_HALVINGS):
-        bound, low, high, outputs = waiting[0]
-        middle, late = 0.5 * (low + high), clock.left() == 0.0
-        if -bound <= reached * (1.0 + _HALVED) or late or not low < middle < high:
-            break
-        heapq.heappop(waiting)
-        for ends in ((low, middle), (middle, high)):
-            bounds, attained = part(outputs, *ends)
-            reached = max(reached, float(attained.max(initial=0.0)))
-            kept = outputs[bounds > reached]
-            most = float(bounds.max(initial=0.0))
-            heapq.heappush(waiting, (max(bound, -most), *ends, kept))
-    # Every number is made from positive ones: a mean under a law, and the means of the matrix.
+    reached, late = 1.0, False
+
+    def interval(low: float, high: float, outputs: Ints, most: float) -> _Interval:
+        nonlocal reached
+        bounds, attained = part(outputs, low, high)
+        reached = max(reached, float(attained.max(initial=0.0)))
+        bound = min(most, float(bounds.max(initial=0.0)))
+        return _Interval(bound, low, high, outputs[bounds > reached])
+
+    def halves(whole: _Interval) -> list[_Interval]:
+        bound, low, high, outputs = whole
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return [whole]
+        return [interval(*ends, outputs, bound) for ends in ((low, middle), (middle, high))]
+
+    halvings = itertools.count()
+
+    def over() -> bool:
+        nonlocal late
+        late = clock.left() == 0.0
+        return late or next(halvings) >= _HALVINGS
+
+    start = interval(c, 1.0 - c, np.arange(whole.shape[2]), math.inf)
+    most = BestFirst([start], halves).run(lambda: reached * (1.0 + _HALVED), over)
+    # Every number is made from positive ones: a mean under a distribution, and the means of the
+    # matrix.
     error = 4.0 * corner_error(n, *chances_from(c)) + 4.0 * len(matrix) * ULP
-    worst = max(reached, -waiting[0][0])
-    level = log_up(worst) + error
+    level = log_up(max(reached, most)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
+
+
+class _Interval(NamedTuple):
+    """An interval of the common probability, with outputs whose quotients may be largest."""
+
+    bound: float
+    low: float
+    high: float
+    outputs: Ints
 
 
 def _on(both: Floats, low: Chance, high: Chance) -> Floats:
     """Return the coefficients of the polynomials on an interval, from those on [0, 1].
 
-    Coefficient k is the mean for k bits with the larger chance and n - k with the smaller one.
+    Coefficient k is the mean for k bits with the larger probability and n - k with the smaller one.
     """
     flat = both.reshape(len(both), -1)
     parts = [laws @ flat for laws in corner_laws(len(both) - 1, low, high)]

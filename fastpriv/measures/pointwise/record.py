@@ -1,4 +1,4 @@
-"""Pointwise maximal leakage about one row of the database."""
+"""Pointwise maximal leakage about one record of the database."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
+from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     leakage_levels,
     leakages,
@@ -28,13 +29,18 @@ from fastpriv.measures.pointwise.database import (
 )
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 
-#: Rows whose joint laws with the answer go through a query together.
+#: Rows whose joint distributions with the answer go through a query together.
 _TOGETHER = 64
 
 
 @singledispatch
 def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
-    """Return the leakage of every output about row i, from the laws given each of its values."""
+    """Return the leakage of every output about record i."""
+    return row_leakages_by_value(channel, prior, i)
+
+
+def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int) -> Floats:
+    """From the distributions of the output given each value of record i."""
     if channel.space.n == 1:
         return leakages(channel, prior).above
     marginal, off = prior.log_marginal(i)
@@ -46,10 +52,10 @@ def row_leakages(channel: AbstractChannel, prior: Distribution, i: int) -> Float
 
 @row_leakages.register
 def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
-    """From the joint law of the row and the answer."""
+    """From the joint distribution of the row and the answer."""
     laws = channel.query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
-        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+        return row_leakages_by_value(channel, prior, i)
     return next(_joint_leakages(channel, prior, [i], laws))
 
 
@@ -82,17 +88,17 @@ def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Flo
     """Under an exchangeable prior, by the type of the output and its value in the row."""
     types = prior.by_type()
     if types is None:
-        return row_leakages.dispatch(AbstractChannel)(channel, prior, i)
+        return row_leakages_by_value(channel, prior, i)
     check.fits(channel.space.size, "a vector over outputs", "give one y=")
     outputs = channel.space.rows(np.arange(channel.space.size))
     return type_row_leakages(channel, types)[channel.types.number(outputs), outputs[:, i]]
 
 
 def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Leakage about a row of an output of each type with each value in that row. O(classes m^2).
+    """Leakage about a record of an output of each type with each value in that row. O(classes m^2).
 
-    Of the rows where y holds u, a share holds v in x; it is the chance of v in the row if the class
-    of x is known.
+    Of the rows where y holds u, a share holds v in x; it is the probability of v in the row if the
+    class of x is known.
     """
     marginal, off = prior.log_marginal(0)
     values = np.flatnonzero(marginal > -math.inf)
@@ -123,7 +129,12 @@ def _log_mean(logs: Floats, shares: Floats) -> float:
 
 @singledispatch
 def worst_row_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the largest leakage of an output about a row, rows that are alike taken once."""
+    """Return the largest leakage of an output about a record."""
+    return worst_of_rows(channel, prior)
+
+
+def worst_of_rows(channel: AbstractChannel, prior: Distribution) -> float:
+    """Record by record, records that are alike taken once."""
     return max(row_level(channel, prior, i) for i in unlike_rows(channel, prior).tolist())
 
 
@@ -133,12 +144,12 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
     rows = unlike_rows(channel, prior)
     laws = channel.query.row_laws(prior, rows)
     if laws is None or channel.space.n == 1:
-        return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+        return worst_of_rows(channel, prior)
     return max(float(leaks.max()) for leaks in _joint_leakages(channel, prior, rows.tolist(), laws))
 
 
 def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
-    """Return one row of each kind: rows that play the same part in the channel and the prior."""
+    """Return one record of each kind: rows that play the same part in the channel and the prior."""
     kinds = channel.record_kinds
     firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior.alike_records()]
     return np.sort(np.concatenate(firsts))
@@ -146,7 +157,12 @@ def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
 
 @singledispatch
 def row_level(channel: AbstractChannel, prior: Distribution, i: int) -> float:
-    """Return the largest leakage of an output about row i."""
+    """Return the largest leakage of an output about record i."""
+    return largest_row_leakage(channel, prior, i)
+
+
+def largest_row_leakage(channel: AbstractChannel, prior: Distribution, i: int) -> float:
+    """From the leakages of all outputs."""
     if channel.space.n == 1:
         return leakage_levels(channel, prior)[0]
     return float(row_leakages(channel, prior, i).max())
@@ -157,13 +173,13 @@ def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
     """Over types of outputs, under an exchangeable prior."""
     types = prior.by_type()
     if types is None:
-        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+        return largest_row_leakage(channel, prior, i)
     return float(type_row_leakages(channel, types).max())
 
 
 @row_level.register
 def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> float:
-    """The leakage of the row alone where rows are independent, recursions on a chain of bits."""
+    """The leakage of the row alone where records are independent, recursions on a chain of bits."""
     if isinstance(prior, Markov):
         if prior.space.m == 2:
             return float(chain_row_levels(prior, channel.kernels)[i])
@@ -173,7 +189,7 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
             "ask row_pml for single outputs, y=, or use bits or fewer rows",
         )
     if not isinstance(prior, Product):
-        return row_level.dispatch(AbstractChannel)(channel, prior, i)
+        return largest_row_leakage(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
     row = Product.of([prior.distinct[prior.assignment[i]]], first)
     return rows_levels(row, RowKernels([channel.kernels[i]], first))[0]
@@ -184,20 +200,25 @@ def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> fl
     """All rows of a chain of bits at once."""
     if isinstance(prior, Markov) and prior.space.m == 2:
         return float(chain_row_levels(prior, channel.kernels).max())
-    return worst_row_level.dispatch(AbstractChannel)(channel, prior)
+    return worst_of_rows(channel, prior)
 
 
 @singledispatch
 def row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """Return the leakage of one output about row i, from those of all outputs."""
+    """Return the leakage of one output about record i."""
+    return listed_row_leakage_at(channel, prior, i, y)
+
+
+def listed_row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int, y: Ints) -> float:
+    """From the leakages of all outputs."""
     return float(row_leakages(channel, prior, i)[channel.column_index(y)])
 
 
 @row_leakage_at.register
 def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """One pass along the rows for each value of row i.
+    """One pass along the rows for each value of record i.
 
-    P(y, x_i = v) is W[v, y_i] times the chance of the other outputs together with x_i = v.
+    P(y, x_i = v) is W[v, y_i] times the probability of the other outputs together with x_i = v.
     """
     kernel, (marginal, off) = channel.kernels[i], prior.log_marginal(i)
     shown = channel.kernels.replaced(i, RowKernel(np.eye(len(marginal))))
@@ -220,7 +241,7 @@ def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: I
     """From the type of the output and its value in the row."""
     types = prior.by_type()
     if types is None:
-        return row_leakage_at.dispatch(AbstractChannel)(channel, prior, i, y)
+        return listed_row_leakage_at(channel, prior, i, y)
     return float(type_row_leakages(channel, types)[channel.types.number(y[None])[0], y[i]])
 
 
@@ -249,7 +270,7 @@ def _product_log_output(channel: ProductChannel, prior: Distribution) -> Floats:
 
 @log_output.register
 def _query_log_output(channel: QueryChannel, prior: Distribution) -> Floats:
-    """From the law of the answer."""
+    """From the distribution of the answer."""
     query = channel.query
     return matrix_log_output(channel.kernel.matrix, query.law(prior), query.log_law(prior))
 
@@ -263,14 +284,12 @@ def _tilted_log_output(channel: TiltedChannel, prior: Distribution) -> Floats:
     return np.where(occurs, law, -math.inf)
 
 
-@log_output.register
-def _tilted_product_log_output(channel: TiltedProduct, prior: Distribution) -> Floats:
-    return log_output(channel.as_product, prior)
+measure_as_product(log_output)
 
 
 @singledispatch
 def law_error(channel: AbstractChannel) -> float:
-    """Return a bound on the relative error of an output law."""
+    """Return a bound on the relative error of an output distribution."""
     return _sum_error(channel) + channel.matrix_error
 
 
@@ -280,7 +299,7 @@ def _sum_error(channel: AbstractChannel) -> float:
 
 @law_error.register
 def _product_law_error(channel: ProductChannel) -> float:
-    """Every row's kernel, and the sums of the prior."""
+    """Every record's kernel, and the sums of the prior."""
     return 4.0 * row_slack(channel.kernels) + 64.0 * ULP
 
 
@@ -304,13 +323,13 @@ def _tilted_product_law_error(channel: TiltedProduct) -> float:
     return _sum_error(channel) + channel.rounding_error
 
 
-# Leakage about a row of a Markov chain of any length, by recursions along the chain.
+# Leakage about a record of a Markov chain of any length, by recursions along the chain.
 
 
 def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
-    """Return the largest leakage of an output about each row of a chain of bits. Rounded up.
+    """Return the largest leakage of an output about each record of a chain of bits. Rounded up.
 
-    Given x_i, the outputs before, at and after row i are independent. So the odds of x_i = 0
+    Given x_i, the outputs before, at and after record i are independent. So the odds of x_i = 0
     given y are a product of three numbers, one for each part of y, and every part can be chosen by
     itself. With the odds e^d before and e^s after, the leakage about the value 0 is
     ln (1 + e^-d)/(1 + e^-s). Cost O(n K).
@@ -344,5 +363,5 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
 
 
 def _gain(known: Floats, told: Floats) -> Floats:
-    """Return by how much the log-chance of a value rises with its log-odds."""
+    """Return by how much the log-probability of a value rises with its log-odds."""
     return np.asarray(np.logaddexp(0.0, -known) - np.logaddexp(0.0, -told))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv import kernels
-from fastpriv._sampling import inside as inside_module
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling import local as inside_module
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import WORDS, integer_ratio
 from fastpriv.channels.local import hadamard, hashing, projective

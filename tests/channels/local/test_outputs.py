@@ -35,7 +35,7 @@ def test_columns_side_by_side():
 def test_audits_count_and_name_reports():
     channel, prior = fp.SubsetChannel(4, 1.0, size=2), [0.1, 0.2, 0.3, 0.4]
     audit = fp.audit(channel, prior, joint=np.diag(prior))
-    assert audit.summary == "4 databases of 1 row, 6 outputs"
+    assert audit.summary == "4 databases of 1 record, 6 outputs"
     assert audit.to_dict()["outputs"] == "6"
     assert "0 of 6 outputs" in audit.levels["ruling-out"].meaning
     matrix = channel.matrix()

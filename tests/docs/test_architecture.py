@@ -1,0 +1,25 @@
+"""The page on the architecture names files that exist, and the layers of the contract."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+NAMED = sorted(set(re.findall(r"`([\w/]+/(?:[\w.]+\.pyi?)?)`", PAGE)))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_files_and_folders_exist(name):
+    places = (ROOT, ROOT / "fastpriv", ROOT / "fastpriv" / "accounting" / "profile")
+    assert any((place / name).exists() for place in places)
+
+
+def test_layers_are_those_of_the_contract():
+    settings = (ROOT / "pyproject.toml").read_text()
+    (block,) = re.findall(r"^layers = \[(.*?)^\]", settings, re.S | re.M)
+    contract = [name.strip("()") for name in re.findall(r'"([^"]+)"', block)]
+    (listing,) = re.findall(r"```text\n(.*?)```", PAGE, re.S)
+    shown = [line.split()[0].removesuffix(".py").rstrip("/") for line in listing.splitlines()]
+    assert shown == contract
