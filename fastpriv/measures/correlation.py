@@ -251,7 +251,7 @@ def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracke
     p = prior.probabilities()
     if channel.symmetric and p.min() == p.max():
         return supports.correlation(channel)
-    most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
+    most = raised(math.sqrt(contraction(channel).upper), 8.0)
     if not channel.is_small():
         return Bracket(0.0, most)
     return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, most)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv import gains as gain_functions
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.gains import best_set
 from fastpriv._matrices.searches.strategies import Problem, search
@@ -116,7 +116,7 @@ def g_capacity(
     if not live.any():
         return GainCapacity(0.0, 0.0, None)
     # Dividing the gain of a database by its largest is the same as multiplying its probability.
-    cap = math.exp(log_total(W[live].max(axis=0))) * (1.0 + 4.0 * ULP)
+    cap = raised(math.exp(log_total(W[live].max(axis=0))), 4.0)
     problem = Problem(W[live], g[:, live] / tops[live], additive=False)
     bounds = search(problem, cap, check.real(gap, "gap", least=0.0), _limit(time_limit))
     law = np.zeros(len(tops))
@@ -185,7 +185,7 @@ def additive_g_capacity(
     # No prior can add more than the span of the gain times what is not common to all rows.
     off = _off(mechanism)
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
-    cap = float(np.ptp(scaled)) * (1.0 - common) * (1.0 + 8.0 * ULP)
+    cap = raised(float(np.ptp(scaled)) * (1.0 - common), 8.0)
     bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
     # Dividing by the size and multiplying again moves every gain by two ulp.
     error = (8.0 * ULP + 2.0 * off) * size

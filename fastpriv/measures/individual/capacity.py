@@ -199,9 +199,10 @@ def group_capacity(
         raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
-    run = mapping(executor)
-    if executor is not None and not isinstance(mechanism, ProductChannel):
-        return searched(mechanism, k, gap, seconds, run)
+    if executor is not None:
+        run = mapping(executor)
+        if not isinstance(mechanism, ProductChannel):
+            return searched(mechanism, k, gap, seconds, run)
     return largest_leak(mechanism, k, gap, seconds)
 
 

@@ -43,6 +43,8 @@ _LAWS = 128
 _STARTS = 8
 #: Steps of an ascent.
 _STEPS = 60
+#: Factor by which a step of an ascent must gain.
+_GAINED = 1.0 + 1e-9
 #: Shares of the way to a corner that a step tries.
 _SHARES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: Smallest probability in a logarithm.
@@ -156,7 +158,7 @@ class _Row:
                 ways = [joint + share * (corner - joint) for share in _SHARES]
                 told = [_told(way, len(self.W)) for way in ways]
                 now = _told(joint, len(self.W))
-                if max(told) <= best * (1.0 + 1e-9) and max(told) <= now * (1.0 + 1e-9):
+                if max(told) <= min(best, now) * _GAINED:
                     break
                 joint = ways[int(np.argmax(told))]
                 best = max(best, *told)

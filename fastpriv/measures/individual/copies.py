@@ -38,6 +38,10 @@ _VALUES = 1 << 16
 _FEW = 1 << 12
 #: Information that may be lost to underflow, in nats.
 _LOST = 1e-290
+#: Relative error of a binomial tail from SciPy is far below this factor.
+_TAIL_ERROR = 1.0 + 1e-6
+#: Share of ln 2 from which on a few records show a bit: the bracket is then narrow enough.
+_ALMOST = 1.0 - 2.0**-36
 #: Masses above are scaled down by it.
 _HUGE = 1e250
 #: Epsilon from which on a row shows its value: what it hides, about e^-epsilon nats, is far less
@@ -90,7 +94,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
         return Bracket(0.0, 0.0)
     if len(rows) > _FEW:  # a few of many records may reach ln 2 already
         lower = opposite_capacity(rows[:_FEW]).lower
-        if lower >= math.log(2.0) * (1.0 - 2.0**-36):
+        if lower >= math.log(2.0) * _ALMOST:
             return Bracket(lower, log_up(2.0))
     epsilon = rows[0].epsilon
     law = _net_law(rows)
@@ -508,7 +512,7 @@ def _largest(n: int, kernel: Symmetric) -> tuple[int, float]:
     """Return a count that a wrong value hardly exceeds, and the probability that it does."""
     from scipy.special import bdtrc
 
-    tail = bdtrc(np.arange(n + 1.0), n, kernel.off * (1.0 + 8.0 * ULP)) * (1.0 + 1e-6)
+    tail = bdtrc(np.arange(n + 1.0), n, raised(kernel.off, 8.0)) * _TAIL_ERROR
     most = int(np.argmax(tail <= _BEYOND))
     return most, float(tail[most])
 
@@ -580,7 +584,7 @@ def pairs_bound(kernel: Symmetric, n: int, k: int) -> float:
     at, third = divmod(2 * n, 3)
     ends = [opposite_capacity([kernel] * d).upper for d in (at, at + 1, n)]
     pair = 2.0 * ((3 - third) * ends[0] + third * ends[1]) / 3.0
-    return round_up((k // 2 * pair + k % 2 * ends[2]) * (1.0 + 8.0 * ULP))
+    return round_up(raised(k // 2 * pair + k % 2 * ends[2], 8.0))
 
 
 def _rows(kernel: Symmetric, words: Ints, n: int) -> Ints:

@@ -141,7 +141,7 @@ def affinity_limit(kernels: RowKernels, k: int) -> float:
     if min(least) <= 0.0:
         return math.inf
     log = math.fsum(counts * np.log(least))
-    return alike_limit(values, math.exp(log * (1.0 + 16.0 * ULP) - 16.0 * ULP))
+    return alike_limit(values, math.exp(lowered(log, 16.0) - 16.0 * ULP))
 
 
 def alike(kernels: RowKernels) -> bool:

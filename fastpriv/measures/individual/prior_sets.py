@@ -13,7 +13,7 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, log_up, round_up
+from fastpriv._core.rounding import ULP, log_up, raised, round_up
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
@@ -350,7 +350,7 @@ def _by_intervals(
             lines.append(_tangents(V, chance, *ends))
         left, right = np.concatenate(lines).T
         terms = (1.0 - share) * np.append(left, 0.0) + share * np.append(0.0, right)
-        return float(terms.max()) * (1.0 + 4.0 * ULP)
+        return raised(float(terms.max()), 4.0)
 
     def reached(table: Floats, p: float) -> float:
         law = next(corner_laws(n - 1, (1.0 - p, p), (1.0 - p, p)))[:1]

@@ -29,7 +29,7 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import ULP, lowered, raised, round_up
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
@@ -203,8 +203,8 @@ class Pair:
         closed_t, least_t = self._near_zero(np.array([1.0, 0.0]), self._most, self._t)
         closed_s, least_s = self._near_zero(np.array([0.0, 1.0]), 1.0, self._s)
         closed = max(closed_t, closed_s)
-        low = least_t / self._s[1] * (1.0 - 8.0 * ULP)
-        high = self._t[1] / least_s * (1.0 + 8.0 * ULP)
+        low = lowered(least_t / self._s[1], 8.0)
+        high = raised(self._t[1] / least_s, 8.0)
         halvings = itertools.count()
 
         def halves(whole: _Interval) -> list[_Interval]:
@@ -239,7 +239,7 @@ class Pair:
             other = self._ask(float(t), float(s), -1.0) / nu
             bound = math.log(a / other) + 16.0 * ULP if other > 0.0 else math.inf
             if bound < best:
-                best, least = bound, nu * other / a * (1.0 - 16.0 * ULP)
+                best, least = bound, lowered(nu * other / a, 16.0)
             nu *= 0.25
         return best, max(least, ends[0])
 

@@ -12,7 +12,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, log_down, log_up, raised, round_up
+from fastpriv._core.rounding import ULP, log_down, log_up, lowered, raised, round_up
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
@@ -390,8 +390,8 @@ def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) ->
             break
         quotient = reached
         below, law = priors.smallest_sum(column - quotient * chance)
-        best = max(best, quotient + min(below, 0.0) / rarest * (1.0 + 8.0 * ULP))
-    return best * (1.0 - 8.0 * ULP)
+        best = max(best, quotient + lowered(min(below, 0.0) / rarest, 8.0))
+    return lowered(best, 8.0)
 
 
 # Leakage about a record over a box of priors, and over boxes of the distributions of independent
@@ -615,7 +615,7 @@ def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
             worst = max(worst, float(shares.max()))
             if rare.any() and (own[rare] > other[rare]).any():
                 worst = max(worst, 1.0 / t if t > 0.0 else math.inf)
-    return worst * (1.0 + 8.0 * ULP)
+    return raised(worst, 8.0)
 
 
 @interval_level.register
