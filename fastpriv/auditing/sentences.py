@@ -51,8 +51,6 @@ _LISTED_RECORDS = 8
 _LISTED_VALUES = 16
 #: Relative error of an entropy in units of 2^-53, with much to spare.
 _ENTROPY_ERROR = 512.0
-#: Relative width of the strong data-processing constant: a sentence has four digits of it.
-_SDPI_GAP = 1e-5
 
 Sentence = Callable[[Value, Case], str]
 
@@ -464,7 +462,7 @@ _UNDER_PRIOR = {
         _correlation,
     ),
     "sdpi": Line(
-        lambda case: accurate_sdpi(case.search(), case.prior, _SDPI_GAP, case.seconds(2)),
+        lambda case: accurate_sdpi(case.search(), case.prior, time_limit=case.seconds(2)),
         share(
             "At most {} of the information that databases under this prior have about any secret "
             "reaches the output."

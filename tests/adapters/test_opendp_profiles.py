@@ -123,7 +123,7 @@ def test_symmetric_distances_are_of_records_that_come_and_go(d_in, asked, relati
 
 
 def test_a_replacement_is_two_steps_in_the_symmetric_distance():
-    with pytest.raises(InvalidInput, match="give d_in=2"):
+    with pytest.raises(InvalidInput, match="Give d_in=2"):
         measurement_profile(COUNT, 1, relation="replace-one")
     with pytest.raises(InvalidInput, match="relation must be 'replace-one'"):
         measurement_profile(CHANNEL, relation="add-or-remove")

@@ -1,19 +1,10 @@
-"""The page on the architecture names files that exist, and the layers of the contract."""
+"""The page on the architecture lists the layers of the contract."""
 
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-NAMED = sorted(set(re.findall(r"`([\w/]+/(?:[\w.]+\.pyi?)?)`", PAGE)))
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_files_and_folders_exist(name):
-    places = (ROOT, ROOT / "fastpriv", ROOT / "fastpriv" / "accounting" / "profile")
-    assert any((place / name).exists() for place in places)
 
 
 def test_layers_are_those_of_the_contract():
