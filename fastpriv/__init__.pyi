@@ -27,24 +27,16 @@ from .channels import (
 )
 from .channels.types import TypeChannel
 from .design.capacity_program import solve_pd_capacity
-from .design.closed_form import h, h_inverse
-from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
-from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.closed_forms import h, h_inverse
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve, hamming_threshold
 from .design.exact.solution import ExactSolution
-from .design.exact.threshold import hamming_threshold
-from .design.inference import (
-    InferenceSolution,
-    design_mapping,
-    least_distortion,
-    perfect_privacy,
-)
-from .design.least_capacity import least_capacity
-from .design.minimax import solve_minimax
-from .design.pml_program import solve_pd_pml
-from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .design.inference import InferenceSolution, design_mapping, least_distortion, perfect_privacy
+from .design.leakage_program import solve_pd_pml
+from .design.optimum import Optimum, solve
 from .design.rate_distortion import RateDistortion, solve_pd_mip
-from .design.solve import Optimum, solve
-from .design.worst_case import design_worst_case
+from .design.ratio_programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .design.tradeoff import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.worst_case import design_worst_case, least_capacity, solve_minimax
 from .errors import (
     BudgetExceeded,
     EstimateWarning,

@@ -26,7 +26,9 @@ def log_ratio(top: Floats, bottom: Floats) -> Floats:
         return _extended_ratio(top, bottom)
     top, bottom = np.broadcast_arrays(top, bottom)
     logs = np.empty(top.shape)
-    log_ratios(np.ravel(top), np.ravel(bottom), logs.reshape(-1))
+    # Numpy warns of a view of one entry that was broadcast; a copy of it is none.
+    flat = np.ravel if logs.size > 1 else np.ndarray.flatten
+    log_ratios(flat(top), flat(bottom), logs.reshape(-1))
     return logs
 
 

@@ -6,7 +6,12 @@ import heapq
 import math
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fastpriv._core.validation import Floats
 
 #: Ratio of the golden section.
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -50,6 +55,19 @@ def bisect(
             low = middle
         else:
             high = middle
+    return low, high
+
+
+def bisect_each(
+    holds: Callable[[Floats], np.ndarray], low: Floats, high: Floats, steps: int
+) -> tuple[Floats, Floats]:
+    """Bisect for every entry of two arrays at once, as :func:`bisect` does for two numbers."""
+    import numpy as np  # numbers are bisected without it
+
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        held = holds(middle)
+        low, high = np.where(held, middle, low), np.where(held, high, middle)
     return low, high
 
 

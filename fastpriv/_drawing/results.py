@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fastpriv._core.validation import Floats
-    from fastpriv.design.curve import TradeoffCurve
     from fastpriv.design.exact.curve import ExactPiece
+    from fastpriv.design.tradeoff import TradeoffCurve
     from fastpriv.notions.implications import Step
 
 _INFORMATION = "mutual-information"

@@ -93,7 +93,7 @@ def solved(given: argparse.Namespace, dense: bool) -> Certificate:
     limits = {name: value for name, value in limits.items() if value is not None}
     if given.notion == INFERENCE:
         return _inference(given, limits)
-    from fastpriv.design.solve import solve
+    from fastpriv.design.optimum import solve
 
     prior = load_prior(given.prior, given.sizes)
     goals = {"epsilon": given.epsilon, "distortion": given.distortion}

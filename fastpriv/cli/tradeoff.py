@@ -23,8 +23,8 @@ from fastpriv.notions.registry import COMPARED, DESIGNED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fastpriv.design.curve import TradeoffCurve
     from fastpriv.design.exact.curve import ExactCurve
+    from fastpriv.design.tradeoff import TradeoffCurve
     from fastpriv.priors import Distribution
 
 #: Notions with exact optima.
@@ -107,7 +107,7 @@ def run(given: argparse.Namespace) -> str:
         return text if given.json else "\n".join([text, *written])
     if given.levels is not None:
         raise InvalidInput("--levels must come with --exact. A grid is given by --distortions.")
-    from fastpriv.design.curve import tradeoff_curve
+    from fastpriv.design.tradeoff import tradeoff_curve
 
     bar = sys.stderr.isatty() and find_spec("tqdm") is not None
     grid = {} if given.points is None else {"points": given.points}

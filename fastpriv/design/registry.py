@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fastpriv.design.capacity_program import solve_pd_capacity
-from fastpriv.design.pml_program import solve_pd_pml
-from fastpriv.design.programs import solve_pd_dp, solve_pd_i
+from fastpriv.design.leakage_program import solve_pd_pml
 from fastpriv.design.rate_distortion import solve_pd_mip
+from fastpriv.design.ratio_programs import solve_pd_dp, solve_pd_i
 from fastpriv.results import Solution
 
 __all__ = ["PROGRAMS"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv._drawing.style import FAMILY, INK, axes
 from fastpriv._text.numbers import up
-from fastpriv.design.curve import TradeoffCurve, tradeoff_curve
+from fastpriv.design.tradeoff import TradeoffCurve, tradeoff_curve
 from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.implications import Implications
 from fastpriv.notions.registry import NOTIONS

@@ -35,7 +35,7 @@ from fastpriv.channels.local import (
     UnaryChannel,
 )
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.design.closed_form import h_inverse
+from fastpriv.design.closed_forms import h_inverse
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, did_you_mean, short
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.inputs import as_channel

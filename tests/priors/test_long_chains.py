@@ -144,7 +144,7 @@ def test_programs_of_long_chains():
 def test_bounds_without_a_program_hold(epsilon, monkeypatch):
     chain = fp.Markov([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], 5)
     truth = fp.solve_pd_dp(chain, epsilon).value, fp.solve_pd_i(chain, epsilon + 1.0).value
-    monkeypatch.setattr("fastpriv.design.solving._DENSE", 4)
+    monkeypatch.setattr("fastpriv.design.ratio_programs._MAX_DATABASES", 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fp.GapWarning)
         made = fp.solve_pd_dp(chain, epsilon), fp.solve_pd_i(chain, epsilon + 1.0)

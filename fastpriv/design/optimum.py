@@ -1,4 +1,4 @@
-"""The best mechanism in a notion: of least distortion at a level, or of least level."""
+"""The best mechanism in a notion: of minimum distortion at a level, or of minimum level."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
+from fastpriv._core.search import bisect
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
-from fastpriv.design.common import constant_mechanism, distortion_up
-from fastpriv.design.curve import privacy_level
-from fastpriv.design.task import Task, made_task, told
+from fastpriv.design.closed_forms import constant_mechanism, distortion_up
+from fastpriv.design.problem import Limits, reported
+from fastpriv.design.registry import PROGRAMS
+from fastpriv.design.tradeoff import privacy_level
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.realised import INFORMATION_ERROR
@@ -39,11 +41,10 @@ _TRIES = 8
 #: Gap at which levels are searched, so that the channel at the end of a search is met again.
 _GAP = 2e-7
 #: Tolerance of searches for a level or a distortion, relative to 1 + its value: twice that of a
-#: bracket of :func:`privacy_level`, whose upper end may be rounded upwards.
+#: bracket of :func:`privacy_level`, whose upper bound may be rounded upwards.
 _SEARCHED = 2e-6
-#: Width of a level, relative to 1 + level, from which on its lower end is tried as well.
+#: Width of a level, relative to 1 + level, from which on its lower bound is tried as well.
 _WIDE = 1e-5
-
 #: Notions whose optima are also found in rational arithmetic.
 _RATIONAL = ("dp", "identifiability")
 
@@ -103,18 +104,18 @@ def solve(
     gap: float | None = None,
     time_limit: float = math.inf,
 ) -> Optimum:
-    """Find the mechanism of least distortion at a level, or of least level at a distortion.
+    """Find the mechanism of minimum distortion at a level, or of minimum level at a distortion.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two have programs over few databases.
     epsilon : float, optional
         Largest level: the distortion is minimised. Give this or ``distortion``.
     distortion : float, optional
-        Largest expected number of changed rows: the level is minimised.
+        Largest expected number of changed records: the level is minimised.
     dense : bool
         Whether the channel is to be a matrix. Level and distortion are then those of its entries
         as floats, and stay within what was asked for.
@@ -143,8 +144,8 @@ def solve(
     (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`, :func:`solve_pd_pml`,
     :func:`solve_pd_capacity`). The least level at a distortion is that of :func:`privacy_level`,
     with the channel at the proved end. The least distortion at an information is found by bisection
-    over distortions: the least information falls with the distortion, so that both ends are proved.
-    A matrix has N^2 entries.
+    over distortions: the minimum information falls with the distortion, so both bounds are
+    proved. A matrix has N^2 entries.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def solve(
         instead = "leave out dense=True (--out) to have its levels and bounds without it"
         check.fits(law.space.size**2, "the channel", instead, _FORMED)
     limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
-    problem = _Problem(notion, law, dense, limits)
+    problem = Request(notion, law, dense, limits)
     if epsilon is not None:
         level = check.real(epsilon, "epsilon", 0.0)
         if exact:
@@ -183,7 +184,7 @@ def solve(
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Request:
     """One notion under one prior."""
 
     notion: str
@@ -193,7 +194,7 @@ class _Problem:
 
     def program(self, goal: Any, **limits: float) -> Solution:
         """Solve the notion's program for a level, or of the information for a distortion."""
-        return NOTIONS[self.notion].solve(self.prior, goal, **(self.limits | limits))
+        return PROGRAMS[self.notion](self.prior, goal, **(self.limits | limits))
 
     def optimum(self, solution: Solution, minimised: str, bound: float) -> Optimum:
         """Measure the matrix, or take the channel as it is."""
@@ -246,7 +247,7 @@ class _Problem:
 
     def least_distortion_exactly(self, epsilon: float) -> Optimum:
         """Solve in rational arithmetic; the bound is rounded down to a float."""
-        from fastpriv.design.exact.solve import solve_exact  # loads python-flint
+        from fastpriv.design.exact.point import solve_exact
 
         best = solve_exact(self.prior, epsilon, joint=self.notion == "identifiability")
         bound = float(best.bound)
@@ -258,7 +259,7 @@ class _Problem:
     def least_level(self, distortion: Any) -> Optimum:
         """Find the level, then the channel at the proved end of it."""
         limit = self.limits["time_limit"]
-        task = made_task(0.0, False, _SEARCHED, limit, "auto")
+        limits = Limits.checked(_SEARCHED, limit, absolute=True)
         level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
         if math.isinf(level.upper):
             raise Infeasible(
@@ -269,12 +270,12 @@ class _Problem:
         if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
             best = self.optimum(self.quietly(level.lower), "level", level.lower)
             if best.distortion <= distortion:
-                return self.searched(best, task)
+                return self.searched(best, limits)
         aim = level.upper
         for k in range(_TRIES):
             best = self.optimum(self.quietly(aim, gap=_GAP), "level", level.lower)
             if best.distortion <= distortion:
-                return self.searched(best, task)
+                return self.searched(best, limits)
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
             f"at level {described(aim)} the distortion is still {described(best.distortion)}, "
@@ -292,34 +293,37 @@ class _Problem:
             warnings.simplefilter("ignore", GapWarning)
             return self.program(goal, **limits)
 
-    def searched(self, best: Optimum, task: Task) -> Optimum:
+    def searched(self, best: Optimum, limits: Limits) -> Optimum:
         """Compare the ends of a search with its tolerance, relative to 1 + value."""
-        wanted = task._replace(gap=task.gap * (1.0 + best.value))
-        return told(replace(best, converged=True), wanted, depth=5, absolute=True)
+        wanted = limits._replace(gap=limits.gap * (1.0 + best.value))
+        return reported(replace(best, converged=True), wanted)
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
-        """Bisect the distortion: the least information falls with it, so both ends are proved."""
-        task = made_task(0.0, False, _SEARCHED, self.limits["time_limit"], "auto")
+        """Bisect the distortion: the minimum information falls with it."""
+        limits = Limits.checked(_SEARCHED, self.limits["time_limit"], absolute=True)
         most = constant_mechanism(self.prior).value  # where a constant output does
-        best = self._information(0.0)
-        low, high, bound, step = 0.0, 0.0, 0.0, _GAP * most
-        if best.level > epsilon:
-            best, high = self._information(most), most
-        while high - low > step:
-            middle = 0.5 * (low + high)
-            point = self._information(middle)
+        best, bound, step = self._information(0.0), 0.0, _GAP * most
+
+        def above(distortion: float) -> bool:
+            nonlocal best, bound
+            point = self._information(distortion)
             if point.level <= epsilon:
-                best, high = point, middle
-            else:
-                low = middle
-                bound = middle if point.bound > epsilon else bound
+                best = point
+                return False
+            bound = distortion if point.bound > epsilon else bound
+            return True
+
+        low = 0.0
+        if best.level > epsilon:
+            best = self._information(most)
+            low, _ = bisect(above, 0.0, most, absolute=step)
         while bound < (guess := low - step):  # the last steps were too close to tell
             if self._information(guess).bound > epsilon:
                 bound = guess
             step *= 4.0
         spent = self.spent(best.channel, best.distortion)
         best = replace(best, minimised="distortion", value=spent, distortion=spent, bound=bound)
-        return self.searched(best, task)
+        return self.searched(best, limits)
 
     def _information(self, distortion: float) -> Optimum:
         """Return a point of the search over distortions."""

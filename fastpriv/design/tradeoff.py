@@ -25,11 +25,17 @@ from fastpriv._core.validation import Floats
 from fastpriv._drawing.results import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
 from fastpriv._text.tabular import Tabular, written
-from fastpriv.design.closed_form import h, h_inverse
-from fastpriv.design.common import constant_mechanism
+from fastpriv.design.closed_forms import (
+    LEVEL_ERROR,
+    constant_mechanism,
+    h,
+    h_inverse,
+    theorem_bracket,
+    tilde_upper,
+)
 from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
-from fastpriv.design.solving import has_no_program
-from fastpriv.design.theorems import theorem_bracket, tilde_or_bound
+from fastpriv.design.ratio_programs import has_no_program
+from fastpriv.design.registry import PROGRAMS
 from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
 from fastpriv.priors import Distribution
@@ -43,17 +49,18 @@ __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 
 #: A level counts as found when its bracket is this narrow, relative to 1 + level.
 _TOLERANCE = 1e-6
-_WIDEN = 1e-13
-#: Relative error of a distortion.
+#: Relative error of a distortion: a sum of at most 2^6 rounded products per record.
 _ROUNDED = 2.0**-46
-#: Seconds that a program is given at least, so that it says something.
-_LEAST = 1e-3
+#: Seconds that a program is given at least, so that it has an answer.
+_AT_LEAST = 1e-3
 #: Most points of a curve.
 _POINTS = 1 << 20
-#: Where the level before a jump is measured, as a fraction of the distortion of a constant output;
-#: the least fall that counts as one, relative to 1 + level; how closely distortions agree.
-_BEFORE, _JUMP, _SAME = 1.0 - 1e-4, 1e-2, 1e-9
-_REACH = 1.0 + _SAME
+#: Where the level before a jump is measured, as a fraction of the distortion of a constant output.
+_BEFORE = 1.0 - 1e-4
+#: Smallest fall that counts as a jump, relative to 1 + level.
+_JUMP = 1e-2
+#: Relative difference below which two distortions are the same.
+_SAME = 1e-9
 
 
 def privacy_level(
@@ -69,9 +76,9 @@ def privacy_level(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     distortion : float
-        Largest expected number of changed rows, between 0 and n. Expected numbers are rounded to
+        Largest expected number of changed records, between 0 and n. Expected numbers are rounded to
         nearest: what a constant output reaches but for a part in 1e14 counts as reached.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
@@ -84,7 +91,7 @@ def privacy_level(
     Returns
     -------
     Bracket
-        Both ends are proved. As narrow as rounding where a closed form applies (identifiability
+        Both bounds are proved. As narrow as rounding where a closed form applies (identifiability
         and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
         and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
         the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
@@ -113,12 +120,12 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     if notion == "mutual-information":
         with warnings.catch_warnings():  # the width of the bracket shows the gap
             warnings.simplefilter("ignore", GapWarning)
-            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _LEAST))
-        return Bracket(point.bound, point.value * (1.0 + _WIDEN) + _beyond(prior, point, cost))
+            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _AT_LEAST))
+        return Bracket(point.bound, point.value * (1.0 + LEVEL_ERROR) + _beyond(prior, point, cost))
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
-        # What the prior tells is all there is; a constant output does.
+        # What the prior reveals is all there is; a constant output does.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
         return _from_theorems(prior, cost, notion, clock, bar)
@@ -150,10 +157,10 @@ def _from_theorems(
     if cost > 0.0:
         return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
     if notion == "pml":
-        return Bracket(known.upper * (1.0 - 4.0 * _WIDEN), known.upper)
+        return Bracket(known.upper * (1.0 - 4.0 * LEVEL_ERROR), known.upper)
     seen = prior.space.rows(np.flatnonzero(prior.probabilities()))
     values = max(len(np.unique(column)) for column in seen.T)
-    return Bracket(math.log(values) * (1.0 - _WIDEN), known.upper)
+    return Bracket(math.log(values) * (1.0 - LEVEL_ERROR), known.upper)
 
 
 def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
@@ -174,7 +181,7 @@ def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
     Rows of different sizes are solved by bisection, up to an error of their summed distortion that
     the slope of h turns into one of the level. It is more than a part of a level close to 0.
     """
-    error = _WIDEN * value
+    error = LEVEL_ERROR * value
     if len(set(sizes)) > 1:
         odds = ((m - 1.0) * math.exp(-value) for m in sizes)
         slope = math.fsum(t / (1.0 + t) ** 2 for t in odds)
@@ -197,7 +204,7 @@ def _search(
     The least distortion falls convexly enough in epsilon for interpolation to land close, and
     stepping past the estimate by a little makes both ends move.
     """
-    low, high = low * (1.0 - _WIDEN), high * (1.0 + _WIDEN)  # closed forms are rounded
+    low, high = low * (1.0 - LEVEL_ERROR), high * (1.0 + LEVEL_ERROR)  # closed forms are rounded
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
     while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
         width = high - low
@@ -223,8 +230,8 @@ def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar
     """Solve a program whose gap, met or not, shows in the width of the bracket."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
-        limit = max(clock.left(), _LEAST)
-        solution = NOTIONS[notion].solve(prior, epsilon, gap=2e-7, time_limit=limit)
+        limit = max(clock.left(), _AT_LEAST)
+        solution = PROGRAMS[notion](prior, epsilon, gap=2e-7, time_limit=limit)
     bar.update(1)
     return solution
 
@@ -263,7 +270,7 @@ class TradeoffCurve(Tabular):
     distortions : ndarray
         The grid.
     lower, upper : dict of ndarray
-        Certified ends of the best level, per notion.
+        Certified bounds on the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
         What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
         notion; finite wherever eps_X is.
@@ -338,7 +345,7 @@ def tradeoff_curve(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     notions : sequence of str
         Any of "dp", "identifiability", "mutual-information" (the default) and, over few
         databases, "pml" and "individual-capacity".
@@ -381,7 +388,8 @@ def tradeoff_curve(
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
     closed = _closed_forms(prior, names)
     constant = constant_mechanism(prior).value
-    reached = grid.size > 0 and grid.min() < constant * _BEFORE and constant <= grid.max() * _REACH
+    before, beyond = constant * _BEFORE, 1.0 + _SAME
+    reached = grid.size > 0 and grid.min() < before and constant <= grid.max() * beyond
     falling = [name for name in names if not NOTIONS[name].information] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
     seconds = Clock(time_limit).share(len(tasks))
@@ -435,7 +443,7 @@ def _theorem_1(
     with np.errstate(invalid="ignore"):
         least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
     lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
-    tilde = tilde_or_bound(prior)
+    tilde = tilde_upper(prior)
     lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
     upper = {
         "dp": np.maximum(plain, 0.0),
