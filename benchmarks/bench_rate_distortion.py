@@ -14,8 +14,7 @@ import pytest
 import fastpriv as fp
 import instances
 from contenders import ours, peer, sizes, yardstick
-from fastpriv.design.mixture import certify
-from fastpriv.design.tilting import HammingTilt
+from fastpriv.design.mixture import HammingTilt, certify
 
 SLOPE, GAP = 1.0, 1e-9
 

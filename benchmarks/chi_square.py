@@ -42,7 +42,7 @@ def families():
 def law_of(channel, x):
     """One row of the matrix, without the matrix where rows have many values."""
     if isinstance(channel, fp.HammingChannel) and channel.space.n == 1:
-        kernel = channel._kernels[0]
+        kernel = channel.kernels[0]
         law = np.full(kernel.m, kernel.off)
         law[x] = kernel.stay
         return law

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from fastpriv.accounting import Ledger
-from fastpriv.accounting.ledger.parts import level_of
+from fastpriv.accounting.ledger.profiles import composed_epsilon
 
 DELTA = 1e-6
 
@@ -36,7 +36,7 @@ def main(count, in_file):
                 )
         parts = ledger._store.state().parts
         start = time.process_time()
-        scratch = level_of(parts, DELTA)
+        scratch = composed_epsilon(parts, DELTA)
         seconds = time.process_time() - start
         level = ledger.spent["approximate-dp"]
         print(f"epsilon {level!r}; from scratch {scratch!r} in {seconds:.2f} s")

@@ -6,6 +6,8 @@ from importlib.machinery import PathFinder as _PathFinder
 
 import lazy_loader as _lazy
 
+from fastpriv._core.tables import connect as _connect
+
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
@@ -24,3 +26,31 @@ class _Checkout:
 
 if not _os.path.isfile(_os.path.join(__path__[0], "kernels", "__init__.py")):
     _sys.meta_path.insert(0, _Checkout)  # before those of another checkout that is installed
+
+
+def _levels():
+    from fastpriv.measures.levels import LEVELS
+
+    return LEVELS
+
+
+def _programs():
+    from fastpriv.design.registry import PROGRAMS
+
+    return PROGRAMS
+
+
+def _channels():
+    import fastpriv.channels
+
+    return fastpriv.channels
+
+
+def _priors():
+    import fastpriv.priors
+
+    return fastpriv.priors
+
+
+# What lower layers ask of higher ones: levels and programs of a notion, classes to read from JSON.
+_connect(levels=_levels, programs=_programs, channel=_channels, prior=_priors)

@@ -27,24 +27,16 @@ from .channels import (
 )
 from .channels.types import TypeChannel
 from .design.capacity_program import solve_pd_capacity
-from .design.closed_form import h, h_inverse
-from .design.curve import TradeoffCurve, privacy_level, tradeoff_curve
-from .design.exact.curve import ExactCurve, ExactPiece, exact_curve
+from .design.closed_forms import h, h_inverse
+from .design.exact.curve import ExactCurve, ExactPiece, exact_curve, hamming_threshold
 from .design.exact.solution import ExactSolution
-from .design.exact.threshold import hamming_threshold
-from .design.inference import (
-    InferenceSolution,
-    design_mapping,
-    least_distortion,
-    perfect_privacy,
-)
-from .design.least_capacity import least_capacity
-from .design.minimax import solve_minimax
-from .design.pml_program import solve_pd_pml
-from .design.programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .design.inference import InferenceSolution, design_mapping, least_distortion, perfect_privacy
+from .design.leakage_program import solve_pd_pml
+from .design.optimum import Optimum, solve
 from .design.rate_distortion import RateDistortion, solve_pd_mip
-from .design.solve import Optimum, solve
-from .design.worst_case import design_worst_case
+from .design.ratio_programs import solve_pd_dp, solve_pd_i, solve_r_pd
+from .design.tradeoff import TradeoffCurve, privacy_level, tradeoff_curve
+from .design.worst_case import design_worst_case, least_capacity, solve_minimax
 from .errors import (
     BudgetExceeded,
     EstimateWarning,
@@ -57,15 +49,13 @@ from .errors import (
     TooLarge,
     UnknownName,
 )
-from .examples.correlated import correlated_example
-from .examples.parallel import ParallelExample, parallel_example
-from .examples.threshold_query import threshold_query_bound, threshold_query_leakage
 from .measures.approximate_dp import hockey_stick, hockey_stick_epsilon
 from .measures.capacity import capacity_prior, channel_capacity
 from .measures.collusion import Collusion, collusion
 from .measures.composition import (
     compose,
     composition_bound,
+    constrained_composition_bound,
     group_bound,
     pair_datasets,
     two_dataset_bound,
@@ -77,13 +67,13 @@ from .measures.disclosure import (
     discloses,
     disclosure_threshold,
     lower_entropy_attribute,
+    remaining_uncertainty,
     remaining_uncertainty_bound,
     singles_out,
 )
 from .measures.distortion import distortion
 from .measures.dp import dp_level
 from .measures.effective import Estimate, effective_entropy, effective_information
-from .measures.entropy_composition import constrained_composition_bound
 from .measures.fano import error_probability_bound
 from .measures.gain_capacity import (
     GainCapacity,
@@ -125,13 +115,13 @@ from .measures.symmetry import (
     is_data_independent,
     is_weakly_symmetric,
 )
-from .measures.uncertainty import remaining_uncertainty
 from .measures.vulnerability import (
     additive_g_leakage,
     g_leakage,
     posterior_vulnerability,
     vulnerability,
 )
+from .mechanisms.counting import threshold_query_bound, threshold_query_leakage
 from .notions.implications import Implications, implications
 from .priors import (
     Dense,
@@ -146,7 +136,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
-from .releasing.release import Release, preview_release, release
+from .releasing.release import Release, ReleaseFile, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import (
     Adversary,
@@ -199,7 +189,6 @@ __all__ = [
     "Level",
     "Markov",
     "Optimum",
-    "ParallelExample",
     "PosteriorChannel",
     "PriorSet",
     "Product",
@@ -210,6 +199,7 @@ __all__ = [
     "RateDistortion",
     "Refinement",
     "Release",
+    "ReleaseFile",
     "ReleaseReport",
     "SampledLeakage",
     "SdpiConstant",
@@ -242,7 +232,6 @@ __all__ = [
     "constrained_capacity",
     "constrained_composition_bound",
     "contraction_coefficient",
-    "correlated_example",
     "cross_capacity",
     "data_independent_bound",
     "design_mapping",
@@ -287,7 +276,6 @@ __all__ = [
     "maximal_leakage",
     "mutual_information",
     "pair_datasets",
-    "parallel_example",
     "perfect_privacy",
     "pml",
     "pml_level",

@@ -29,21 +29,21 @@ class FastprivError(Exception):
 
 
 class InvalidInput(FastprivError, ValueError):
-    """An argument does not mean what the function needs it to mean."""
+    """An argument is not what the function expects."""
 
 
 class UnknownName(InvalidInput, KeyError):
-    """A name that is asked for is not there: an error of input and of looking up at once."""
+    """A name is not among the known ones; also a KeyError."""
 
     __str__ = Exception.__str__  # KeyError would put the sentence in quotes
 
 
 class Infeasible(FastprivError, ValueError):
-    """No mechanism meets the request; the message names the level that would do."""
+    """No mechanism meets the request; the message names a level that can be met."""
 
 
 class TooLarge(FastprivError, ValueError):
-    """The answer needs an array that does not fit; the message says which structure avoids it."""
+    """The answer needs an array that does not fit; the message names a structure that avoids it."""
 
     @classmethod
     def entries(cls, what: str, count: int, instead: str) -> TooLarge:
@@ -52,7 +52,7 @@ class TooLarge(FastprivError, ValueError):
         Parameters
         ----------
         what : str
-            What would have been formed.
+            The name of the array.
         count : int
             Its number of entries.
         instead : str
@@ -66,16 +66,16 @@ class SolverFailure(FastprivError, ValueError):
 
 
 class GapWarning(UserWarning):
-    """An optimum was certified less closely than was asked for; ``Solution.gap`` says how closely.
+    """An optimum was certified with a larger gap than requested; see ``Solution.gap``.
 
-    The mechanism is private and its bound is proved all the same. ``Solution.converged`` is False.
+    The mechanism is private and its bound is proved. ``Solution.converged`` is False.
     """
 
 
 class EstimateWarning(UserWarning):
-    """An estimated count is further outside the possible counts than noise carries it.
+    """An estimated count is outside the possible counts by more than noise explains.
 
-    The table did not go through the mechanism that was given.
+    The table was probably not released through the given mechanism.
     """
 
 
@@ -87,7 +87,7 @@ class BudgetExceeded(FastprivError, ValueError):
     notion : str
         The notion of privacy whose budget is too small.
     asked, remaining : float
-        What the release would cost, and what is left, in nats.
+        The cost of the release, and the remaining budget, in nats.
     """
 
     def __init__(self, notion: str, asked: float, remaining: float, budget: float) -> None:
@@ -124,12 +124,12 @@ def short(count: int) -> str:
 
 
 def unread(what: str, given: object, error: Exception) -> InvalidInput:
-    """Return the error for something that was written down and cannot be read again."""
+    """Return the error for text that cannot be read back."""
     return InvalidInput(f"this is no {what}: {described(given)} ({cause(error)})")
 
 
 def cause(error: Exception) -> str:
-    """Say what was wrong with something that was read, without Python's own words."""
+    """Describe an error of reading without Python's own words."""
     if isinstance(error, FastprivError):
         return str(error)
     if isinstance(error, KeyError) and error.args:
@@ -138,19 +138,22 @@ def cause(error: Exception) -> str:
 
 
 def described(value: object) -> str:
-    """Write a value that was given, for a sentence: short, on one line, whatever it is.
+    """Write a given value for a message, briefly and on one line.
 
-    Numbers, texts and containers are written as in Python, of these the beginning only; numbers of
-    numpy as those of Python. Of other people's objects the type is named, since their own text may
-    be long, take long or fail.
+    Numbers, texts and containers are written as in Python, shortened; numpy numbers as Python
+    numbers. Objects of other libraries are named by their type: their own text may be long or fail.
     """
     text = " ".join(_spelt(value, _DEPTH).split())
     ours = type(value).__module__.partition(".")[0] == "fastpriv"  # short by itself
     return text if ours or len(text) <= _MOST else f"{text[: _MOST - 3]}..."
 
 
-#: Containers within containers, and items of each, that are written out; characters in all.
-_DEPTH, _ITEMS, _MOST = 3, 8, 80
+#: Containers within containers that are written out.
+_DEPTH = 3
+#: Items of each container that are written out.
+_ITEMS = 8
+#: Most characters of a value.
+_MOST = 80
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
     tuple: ("(", ")"),

@@ -1,7 +1,7 @@
-"""Gain functions g[w, x]: what an adversary gains by action w where the database is x.
+"""Gain functions g[w, x]: the gain of an adversary who takes action w if the database is x.
 
-A gain function is a plain array with a row for each action and a column for each database, finite
-numbers of any sign. These are the usual ones (Alvim et al. 2012; Alvim et al. 2020, Chapter 3).
+A gain function is an array with a row for each action and a column for each database. Its entries
+are finite numbers of any sign. Sources: Alvim et al. 2012; Alvim et al. 2020, Chapter 3.
 
 Examples
 --------
@@ -28,11 +28,14 @@ from fastpriv.spaces import Space
 
 __all__ = ["Row", "attribute", "distance", "identity", "penalty", "tries"]
 
+#: Largest gain: products of two do not overflow.
+_LARGEST = 1e150
+
 
 def identity(size: int) -> Floats:
     """Guess the database in one try: gain 1 if right, 0 if wrong (Bayes vulnerability).
 
-    Measures take this gain where none is given, and then use the structure of the channel.
+    This is the default gain of measures, which then use the structure of the channel.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ def tries(size: int, k: int) -> Floats:
     """
     size, k = check.integer(size, "size", 1), check.integer(k, "k", 1)
     if k > size:
-        raise InvalidInput(f"k must be at most the number of databases {size}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of databases {size}; got {short(k)}.")
     actions = math.comb(size, k)
     check.fits(actions * size, "the gain function", "use fewer tries", check.MAX_MATRIX)
     gain = np.zeros((actions, size))
@@ -91,7 +94,7 @@ def penalty(size: int, loss: float = 1.0) -> Floats:
     size : int
         Number of databases, N.
     loss : float
-        What a wrong guess costs, at least 0.
+        The cost of a wrong guess, at least 0.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def penalty(size: int, loss: float = 1.0) -> Floats:
     Examples
     --------
     >>> import fastpriv as fp
-    >>> fp.vulnerability([0.25, 0.25, 0.5], fp.gains.penalty(3, 2.0))  # nobody would guess
+    >>> fp.vulnerability([0.25, 0.25, 0.5], fp.gains.penalty(3, 2.0))  # abstaining is best
     0.0
     """
     size, loss = check.integer(size, "size", 1), check.real(loss, "loss", least=0.0)
@@ -121,7 +124,7 @@ def distance(metric: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of shape (guesses, N)
-        One for distances that are all zero.
+        All entries are 1 if all distances are 0.
 
     Examples
     --------
@@ -147,7 +150,7 @@ def attribute(labels: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of shape (values, N)
-        The values in their order.
+        The values in sorted order.
 
     Examples
     --------
@@ -159,24 +162,25 @@ def attribute(labels: ArrayLike) -> Floats:
     try:
         values, places = np.unique(np.asarray(labels), return_inverse=True)
     except (TypeError, ValueError):
-        raise InvalidInput("labels must be a sequence of values of one kind") from None
+        raise InvalidInput("labels must be values of one type that can be sorted.") from None
     if np.ndim(labels) != 1 or not len(values):
-        raise InvalidInput(f"labels must be one value per database, got shape {np.shape(labels)}")
+        raise InvalidInput(f"labels must be one value per database; got shape {np.shape(labels)}.")
     check.fits(len(values) * len(places), "the gain function", "use fewer values", check.MAX_MATRIX)
     return np.asarray(places == np.arange(len(values))[:, None], np.float64)
 
 
 class Row(NamedTuple):
-    """Guess the value of one row of the database, whatever the others are.
+    """Guess the value of one record of the database.
 
-    Channels that act row by row are asked about this row alone where rows are independent.
+    For channels that act on each record separately, under independent records, only this record is
+    computed.
 
     Parameters
     ----------
     i : int
-        The row, 0 .. n-1.
+        The record, 0 .. n-1.
     gain : 2-D array, optional
-        Gain function on the values of this row; by default 1 for the right value.
+        Gain function on the values of this record; by default 1 for the right value.
 
     Examples
     --------
@@ -190,17 +194,17 @@ class Row(NamedTuple):
     gain: ArrayLike | None = None
 
     def on_row(self, space: Space) -> Floats:
-        """Return the gain function on the values of the row, checked."""
+        """Return the gain function on the values of the record, checked."""
         i = check.integer(self.i, "i", 0)
         if i >= space.n:
-            raise InvalidInput(f"i must be a row of 0 .. {space.n - 1}, got {short(i)}")
+            raise InvalidInput(f"i must be a record, 0 .. {space.n - 1}; got {short(i)}.")
         return identity(space.sizes[i]) if self.gain is None else checked(self.gain, space.sizes[i])
 
     def matrix(self, space: Space) -> Floats:
         """Return the gain function on all databases of a space."""
         own = self.on_row(space)
         entries = len(own) * space.size
-        check.fits(entries, "the gain function", "use fewer rows", check.MAX_MATRIX)
+        check.fits(entries, "the gain function", "use fewer records", check.MAX_MATRIX)
         return own[:, space.rows(np.arange(space.size))[:, self.i]]
 
 
@@ -209,12 +213,15 @@ def checked(gain: ArrayLike, size: int) -> Floats:
     given = check.array(gain, "gain")
     if given.ndim != 2 or given.shape[1] != size or given.size == 0:
         raise InvalidInput(
-            f"gain[w, x] must have a row for each action and a column for each of {short(size)} "
-            f"databases, got shape {given.shape}"
+            f"gain must have a row for each action and a column for each of {short(size)} "
+            f"databases; got shape {given.shape}."
         )
     result = np.ascontiguousarray(given, dtype=np.float64)
     if not np.isfinite(result).all():
-        raise InvalidInput("gain must hold finite numbers, found a NaN or an infinity")
-    if np.abs(result).max() > 1e150:
-        raise InvalidInput("gain must hold numbers up to 1e150; divide it by its largest entry")
+        raise InvalidInput("gain must be finite numbers; got a NaN or an infinity.")
+    if np.abs(result).max() > _LARGEST:
+        raise InvalidInput(
+            f"gain must be numbers up to {_LARGEST:g}; got {np.abs(result).max():g}. Divide it by "
+            "its largest entry."
+        )
     return result

@@ -1,4 +1,4 @@
-"""What fastpriv returns when a number is bounded rather than known, or something was optimised."""
+"""Results: numbers between two proved bounds, what attains a level, and optimised mechanisms."""
 
 from __future__ import annotations
 
@@ -35,17 +35,25 @@ __all__ = [
 _DIGITS = 10
 #: Longest database that JSON spells out.
 _SPELT = 1 << 12
+#: Most records and databases of an adversary that are written out.
+_SHOWN = 8
+#: Values of one database that are written out.
+_LONG = 16
+#: Probabilities of an adversary up to this one are the rounding of an optimisation.
+_BELIEVED = 5e-7
+#: Most brackets that a repr writes out.
+_LISTED = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bracket:
     """A value that is proved to lie in ``[lower, upper]``, usable as a number.
 
-    ``float(bracket)`` is the end that is guaranteed. For a level, a leakage or a capacity this is
+    ``float(bracket)`` is the guaranteed bound. For a level, a leakage or a capacity this is
     ``upper``: the mechanism leaks no more. For a quantity that protects, such as a remaining
-    uncertainty or a balance, it is ``lower``: at least that much is left. Comparisons with
-    numbers and other brackets, and conversions in NumPy arrays, use that end. Two brackets are
-    equal where both ends are; a bracket equals a number where both of its ends do.
+    uncertainty or a balance, it is ``lower``. Comparisons with numbers and other brackets, and
+    conversions in NumPy arrays, use that bound. Two brackets are equal if both bounds are; a
+    bracket equals a number if both of its bounds do.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ class Bracket:
         if self.guaranteed not in ("lower", "upper"):
             raise InvalidInput(
                 f'guaranteed must be "lower" or "upper"; got {described(self.guaranteed)}. '
-                "Name the end that holds for certain."
+                "Name the guaranteed bound."
             )
 
     @property
@@ -107,7 +115,7 @@ class Bracket:
             return self.lower == other == self.upper
         return NotImplemented
 
-    # Orders compare guaranteed ends. They are written out since "<=" is not "< or ==" here.
+    # Orders compare guaranteed bounds. They are written out since "<=" is not "< or ==" here.
     def __lt__(self, other: float | Bracket) -> bool:
         return float(self) < float(other) if isinstance(other, Bracket | Real) else NotImplemented
 
@@ -121,7 +129,7 @@ class Bracket:
         return float(self) >= float(other) if isinstance(other, Bracket | Real) else NotImplemented
 
     def __hash__(self) -> int:
-        # Equal to a number where both ends are, so it must hash like one.
+        # Equal to a number if both bounds are, so it must hash like one.
         return hash(self.lower) if self.lower == self.upper else hash((self.lower, self.upper))
 
     def __format__(self, spec: str) -> str:
@@ -135,7 +143,7 @@ class Bracket:
         return {"lower": self.lower, "upper": self.upper}
 
     def to_json(self) -> str:
-        """Return the bracket as JSON; ``from_json`` reads it. Of an adversary nothing is kept."""
+        """Return the bracket as JSON, which ``from_json`` reads. An adversary is left out."""
         return headed("result", "Bracket", self.to_dict() | {"guaranteed": self.guaranteed})
 
     @staticmethod
@@ -152,8 +160,8 @@ class Bracket:
         lower, upper = (_number(given, name) for name in ("lower", "upper"))
         if not lower <= upper or given.get("guaranteed") not in ("lower", "upper"):
             raise InvalidInput(
-                "a bracket has a lower end, an upper one that is not below it, and the "
-                f'"guaranteed" end, "lower" or "upper"; got {described(dict(given))}'
+                "JSON of a bracket must have lower, upper that is not below it, and guaranteed, "
+                f'"lower" or "upper"; got {described(dict(given))}.'
             )
         return Bracket(lower, upper, guaranteed=given["guaranteed"])
 
@@ -163,15 +171,15 @@ class Bracket:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Adversary:
-    """What somebody has to believe in order to learn most about an individual or a group.
+    """The prior under which an output reveals most about one record or a group of records.
 
-    The belief is that the database is ``databases[j]`` with probability ``law[j]``. The values of
-    the group, ``databases[:, rows]``, are all different, so that the database follows from them.
+    Under this prior the database is ``databases[j]`` with probability ``law[j]``. The values of the
+    group, ``databases[:, rows]``, are all different and determine the database.
 
     Attributes
     ----------
     rows : tuple of int
-        The individuals whose values the output tells about.
+        The records of the group.
     databases : integer array of shape (values, n)
         One database for each value of the group.
     law : array
@@ -181,7 +189,7 @@ class Adversary:
     --------
     >>> import fastpriv as fp
     >>> fp.individual_capacity(fp.HammingChannel(3, 2, 1.0)).adversary
-    Adversary against row 0, who believes in
+    Adversary against record 0, who expects
       0 0 0  with probability 0.5
       1 1 1  with probability 0.5
     """
@@ -196,35 +204,37 @@ class Adversary:
         return {"rows": list(self.rows), "databases": databases, "law": self.law.tolist()}
 
     def __repr__(self) -> str:
-        names = ", ".join(map(str, self.rows[:8])) + (", ..." if len(self.rows) > 8 else "")
-        order = [j for j in (-self.law).argsort(kind="stable").tolist() if self.law[j] > 5e-7]
+        more = ", ..." if len(self.rows) > _SHOWN else ""
+        names = ", ".join(map(str, self.rows[:_SHOWN])) + more
+        likeliest = (-self.law).argsort(kind="stable").tolist()
+        order = [j for j in likeliest if self.law[j] > _BELIEVED]
         shown = [
             f"\n  {written(self.databases[j])}  with probability {self.law[j]:.6g}"
             for j in sorted(order[:_SHOWN])
         ]
         rest = f"\n  and {len(order) - _SHOWN} more" if len(order) > _SHOWN else ""
         many = "s" if len(self.rows) > 1 else ""
-        return f"Adversary against row{many} {names}, who believes in{''.join(shown)}{rest}"
+        return f"Adversary against record{many} {names}, who expects{''.join(shown)}{rest}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Witness:
-    """What a level is attained by: an output, and the databases that it tells apart.
+    """What attains a level: an output, and the databases that it separates.
 
     Attributes
     ----------
     output : integer array
         The output, as a row of the channel's ``output_space``.
     database : integer array
-        The database that the output speaks for most.
+        The database that the output points to most.
     other : integer array or None
-        The one that it speaks against, for levels that compare two.
+        The database that it points away from, for levels that compare two.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> fp.audit(fp.HammingChannel(3, 2, 1.0)).levels["dp"].worst
-    output 0 0 0, from 0 0 0 against 1 0 0 (row 0)
+    output 0 0 0, from 0 0 0 against 1 0 0 (record 0)
     """
 
     output: Ints
@@ -233,9 +243,9 @@ class Witness:
 
     @property
     def row(self) -> int | None:
-        """The one row in which the two databases differ; None where it is not one."""
-        rows = [] if self.other is None else (self.database != self.other).nonzero()[0].tolist()
-        return rows[0] if len(rows) == 1 else None
+        """The record in which the two databases differ; None if they differ in several."""
+        places = [] if self.other is None else (self.database != self.other).nonzero()[0].tolist()
+        return places[0] if len(places) == 1 else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as lists and words."""
@@ -248,13 +258,9 @@ class Witness:
 
     def __repr__(self) -> str:
         against = "" if self.other is None else f" against {written(self.other)}"
-        place = "" if self.row is None else f" (row {self.row})"
+        place = "" if self.row is None else f" (record {self.row})"
         output, database = (written(v) for v in (self.output, self.database))
         return f"output {output}, from {database}{against}{place}"
-
-
-#: Most databases and values of one database that are written out.
-_SHOWN, _LONG = 8, 16
 
 
 def written(database: Ints) -> str:
@@ -271,7 +277,7 @@ def written(database: Ints) -> str:
 
 
 def _spelt(database: Ints) -> list[int] | str:
-    """Return a database as a list while it is short enough, else in words."""
+    """Return a database as a list if it is short enough, else in words."""
     values: list[int] = database.tolist()
     return values if len(values) <= _SPELT else written(database)
 
@@ -283,16 +289,16 @@ Worst = Witness | Adversary
 
 
 def top(value: Value) -> float:
-    """Return the number that is guaranteed from above: the upper end of a bracket."""
+    """Return the number itself, or the upper bound of a bracket."""
     return value.upper if isinstance(value, Bracket) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndividualCapacity(Bracket):
-    """How much can leak about one individual (or group), and to whom.
+    """The capacity about one record (or a group), and the adversary who attains it.
 
-    A :class:`Bracket` whose lower end is the information that ``adversary`` gets; None where the
-    list of databases that the adversary believes in would be too long.
+    A :class:`Bracket` whose lower bound is the information that ``adversary`` gets. It is None if
+    the adversary's list of databases would be too long.
 
     Examples
     --------
@@ -309,12 +315,13 @@ class IndividualCapacity(Bracket):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SdpiConstant(Bracket):
-    """How much of any divergence a mechanism keeps, and a law of which it keeps that much.
+    """The strong data-processing constant, and a distribution that attains its lower bound.
 
-    A :class:`Bracket` whose lower end is D(rW || pW)/D(r || p) for r = ``law``, or the squared
-    maximal correlation, which laws near the prior approach; ``law`` is then one of these. It is
-    None where the channel was not taken as a matrix. A secret S that is 1 with a small
-    probability, and given 1 the database has this law, has about this I(S; Y)/I(S; X).
+    A :class:`Bracket` whose lower bound is D(rW || pW)/D(r || p) for r = ``law``, or the squared
+    maximal correlation, which distributions near the prior approach; ``law`` is then one of these.
+    It is None if the channel was not taken as a matrix. Let a secret S be 1 with a small
+    probability, and the database have distribution ``law`` given S = 1: then I(S; Y)/I(S; X) is
+    about this number.
 
     Examples
     --------
@@ -359,7 +366,7 @@ class Brackets:
         return Bracket(float(self.lower[b]), float(self.upper[b]))
 
     def __repr__(self) -> str:
-        if len(self) > 4:
+        if len(self) > _LISTED:
             return f"Brackets({len(self)} values)"
         pairs = (
             f"[{down(float(low), _DIGITS)}, {up(float(high), _DIGITS)}]"
@@ -381,19 +388,19 @@ class Solution(Tabular):
     Attributes
     ----------
     value : float
-        What was minimised, of the returned channel itself.
+        The minimised quantity of the returned channel itself.
     bound : float
-        Proved lower bound on what any mechanism can reach; ``value`` is optimal within the gap.
+        Proved lower bound for every mechanism; ``value`` is optimal within the gap.
     channel : channel
-        The mechanism. It meets its privacy constraint for the very floats in it.
+        The mechanism. The returned matrix satisfies the constraint exactly.
     level : float
         Certified privacy level of that channel.
     method : {"closed-form", "rows", "types", "dense"}
         How it was found.
     solver : {"interior", "highs"} or None
-        Which engine solved the linear program; None where there was none to solve.
+        The solver of the linear program; None if there was none to solve.
     converged : bool
-        Whether the gap that was asked for is met.
+        Whether the requested gap is met.
 
     Examples
     --------
@@ -418,7 +425,7 @@ class Solution(Tabular):
         return (self.value - self.bound) / abs(self.value) if self.value else math.inf
 
     def columns_of_table(self) -> dict[str, list[Any]]:
-        """Return the numbers as one row; the channel has a ``matrix()``."""
+        """Return the numbers as one row, without the channel."""
         names = ("value", "bound", "gap", "level", "method", "solver", "converged")
         return {name: [getattr(self, name)] for name in names}
 
@@ -432,7 +439,7 @@ class Solution(Tabular):
     def from_json(text: str | os.PathLike[str]) -> Solution:
         """Return the solution that ``to_json`` was called on: from its text, or a file's path.
 
-        The certificate is read, not proved again: trust it as far as you trust the file.
+        The certificate is read, not proved again.
 
         Examples
         --------

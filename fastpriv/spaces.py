@@ -46,7 +46,8 @@ class Space:
         self.sizes: tuple[int, ...] = check.sizes(sizes)
 
     @classmethod
-    def _trusted(cls, sizes: tuple[int, ...]) -> Space:
+    def of(cls, sizes: tuple[int, ...]) -> Space:
+        """Make a space of sizes that were checked."""
         self = cls.__new__(cls)
         self.sizes = sizes
         return self
@@ -54,11 +55,11 @@ class Space:
     @classmethod
     def hamming(cls, n: int, m: int) -> Space:
         """Return the space of ``n`` rows with ``m`` values each."""
-        return cls._trusted(check.row_sizes(n, m))
+        return cls.of(check.row_sizes(n, m))
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of records."""
         return len(self.sizes)
 
     @cached_property
@@ -68,11 +69,11 @@ class Space:
 
     @cached_property
     def m(self) -> int | None:
-        """The common number of values per row, or None where rows differ."""
+        """The common number of values per record, or None where rows differ."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else None
 
     @cached_property
-    def _strides(self) -> NDArray[Any]:
+    def strides(self) -> NDArray[Any]:
         """Weight of each row in the index: int64, or Python ints where those do not suffice."""
         weights = [1] * self.n
         for i in range(self.n - 1, 0, -1):
@@ -80,9 +81,9 @@ class Space:
         return np.array(weights, dtype=np.int64 if self.size <= _INT64 else object)
 
     @cached_property
-    def _axes(self) -> Ints:
+    def axes(self) -> Ints:
         """Stride and size of every row that has two or more values, as kernels take them."""
-        pairs = zip(self._strides.tolist(), self.sizes, strict=True)
+        pairs = zip(self.strides.tolist(), self.sizes, strict=True)
         return np.array([(inner, m) for inner, m in pairs if m > 1], np.int64).reshape(-1, 2)
 
     def __eq__(self, other: object) -> bool:
@@ -104,9 +105,9 @@ class Space:
         database gives a plain int. Cost O(n) per database.
         """
         digits = check.rows(rows, self.sizes)
-        if self._strides.dtype == object:
+        if self.strides.dtype == object:
             digits = digits.astype(object)
-        indices = (digits * self._strides).sum(axis=-1)
+        indices = (digits * self.strides).sum(axis=-1)
         return int(indices) if digits.ndim == 1 else indices
 
     def rows(self, index: ArrayLike) -> Ints:
@@ -116,8 +117,8 @@ class Space:
             raise InvalidInput(f"index must hold integers, got {indices.dtype}")
         if indices.size and (np.min(indices) < 0 or np.max(indices) >= self.size):
             raise InvalidInput(f"index must lie in 0 .. {short(self.size - 1)}")
-        indices = indices.astype(self._strides.dtype)
-        digits = indices[..., None] // self._strides % np.array(self.sizes, self._strides.dtype)
+        indices = indices.astype(self.strides.dtype)
+        digits = indices[..., None] // self.strides % np.array(self.sizes, self.strides.dtype)
         return np.asarray(digits, dtype=np.int64)
 
     def shell_size(self, l: int) -> int:
@@ -182,19 +183,23 @@ class Space:
         step = np.arange(start[-1]) - start[row] + 1
         size = np.asarray(self.sizes, dtype=np.int64)[row]
         moved = (digits[row] + step) % size - digits[row]
-        return moved.astype(self._strides.dtype) * self._strides[row], start
+        return moved.astype(self.strides.dtype) * self.strides[row], start
 
-    def _steps(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield all databases beside a neighbour of each, for every row and change of its value."""
-        for i in range(self.n):
-            yield from self._steps_of(i)
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether some record has two values, so that some databases are neighbours."""
+        return max(self.sizes) > 1
 
-    def _steps_of(self, i: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the same for changes of one row."""
+    def neighbour_pairs(self, i: int | None = None) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all databases beside a neighbour of each, for every change of a record's value.
+
+        With ``i`` only that record changes.
+        """
         index = np.arange(self.size)
-        lines = index.reshape(-1, self.sizes[i], int(self._strides[i]))
-        for step in range(1, self.sizes[i]):
-            yield index, np.roll(lines, step, axis=1).reshape(-1)
+        for record in range(self.n) if i is None else (i,):
+            lines = index.reshape(-1, self.sizes[record], int(self.strides[record]))
+            for step in range(1, self.sizes[record]):
+                yield index, np.roll(lines, step, axis=1).reshape(-1)
 
     def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""

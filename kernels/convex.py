@@ -3,7 +3,7 @@
 import math
 
 from .arrays import largest
-from .declare import helper, kernel
+from .declare import Vector, helper, kernel
 
 RIDGE = 1e-12  # relative, added to the diagonal of a Newton matrix
 
@@ -24,6 +24,13 @@ def divergence(w: float, q: float, diff: float) -> float:
     for k in range(21, 1, -2):
         tail = tail * z + 2.0 / k
     return s * diff + w * s * z * tail
+
+
+@kernel(error_model="numpy")
+def divergence_terms(w: Vector, q: Vector, diff: Vector, out: Vector) -> None:
+    """Write the divergence of every entry of w from that of q."""
+    for y in range(w.size):
+        out[y] = divergence(w[y], q[y], diff[y])
 
 
 @helper(error_model="numpy")

@@ -37,7 +37,7 @@ SMALL = [
 
 def fractions(channel: fp.SupportChannel) -> list[list[Fraction]]:
     """Return the law of the draws, p(y|x) = b(y) growth^[x in S(y)] / Z, column by column."""
-    base, member = channel._columns()
+    base, member = channel.support_table()
     if isinstance(channel, fp.UnaryChannel):
         q = channel.chances[1]
         exact = [q ** int(column.sum()) * (1 - q) ** int((~column).sum()) for column in member.T]

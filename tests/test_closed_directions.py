@@ -11,7 +11,7 @@ import fastpriv as fp
 from fastpriv._matrices.capacity import repeated
 from fastpriv.measures import contraction
 from fastpriv.measures.correlation import row_correlation
-from fastpriv.measures.pointwise.rows import kernel_levels
+from fastpriv.measures.pointwise.database import kernel_levels
 from fuzz import balls
 
 
@@ -43,7 +43,7 @@ def test_levels_of_columns_are_added_upwards():
 @pytest.mark.parametrize("epsilon", [1e-9, 0.1, 0.7, 1.3, 3.0, 20.0])
 def test_closed_forms_of_randomised_response_are_bracketed(m, epsilon):
     # Later steps add margins of their own, which would hide an end on the wrong side.
-    (kernel,) = fp.HammingChannel(1, m, epsilon)._kernels.distinct
+    (kernel,) = fp.HammingChannel(1, m, epsilon).kernels.distinct
     e = arb(epsilon).exp()
     stay, off = e / (e + m - 1), 1 / (e + m - 1)
     gap = (arb(epsilon).expm1()) / (e + m - 1)
@@ -84,7 +84,7 @@ LISTS = {
         lambda k: balls.prior({"kind": "markov", **CHAIN, "n": k + 1}),
     ),
     "rare": (
-        lambda k: fp.Product([[k * 1e-200, 1.0]] * 2)._dense("a test"),
+        lambda k: fp.Product([[k * 1e-200, 1.0]] * 2).as_dense("a test"),
         lambda k: [arb(k * 1e-200) ** j for j in (2, 1, 1, 0)],
     ),
 }
@@ -97,11 +97,11 @@ def test_spreads_of_priors_are_rounded_both_ways(name, k):
     # The least spread and the least chance, rounded down, decide what no mechanism can do.
     prior, exact = (make(k) for make in LISTS[name])
     spread = balls.epsilon_x(exact, balls.pairs_of(prior.space.sizes))
-    assert arb(prior._least_spread()) <= spread <= arb(prior.epsilon_x())
-    assert prior.epsilon_x() - prior._least_spread() <= 1e-11 * prior.epsilon_x()
+    assert arb(prior.epsilon_x_lower()) <= spread <= arb(prior.epsilon_x())
+    assert prior.epsilon_x() - prior.epsilon_x_lower() <= 1e-11 * prior.epsilon_x()
     least = min((value.log() for value in exact), key=float)
-    assert arb(prior._log_least()) <= least
-    assert prior._log_least() >= float(least) * (1.0 + 1e-12)
+    assert arb(prior.log_smallest()) <= least
+    assert prior.log_smallest() >= float(least) * (1.0 + 1e-12)
 
 
 @pytest.mark.search(every=5)
@@ -109,7 +109,7 @@ def test_spreads_of_priors_are_rounded_both_ways(name, k):
 @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 0.99, 1.0, 2.3, 30.0, 699.0, 701.0])
 def test_leakage_of_randomised_response_is_rounded_up(m, epsilon):
     # Of a million values each is rare: the odds of all of them hardly fall.
-    (kernel,) = fp.HammingChannel(1, m, epsilon)._kernels.distinct
+    (kernel,) = fp.HammingChannel(1, m, epsilon).kernels.distinct
     given = kernel_levels(kernel, np.full(m, 1.0 / m))
     p, e = arb(1.0 / m), arb(epsilon)
     exact = -((1 - p) * (-e).expm1()).log1p(), (p * e.expm1()).log1p()

@@ -16,9 +16,9 @@ import fastpriv as fp
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import tilted as tilted_channels
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures import dp, entropy_gain
-from fastpriv.measures.pointwise.sets import row_ratio
-from fastpriv.priors import exchanging
+from fastpriv.measures import dp, leakage
+from fastpriv.measures.pointwise.prior_sets import row_ratio
+from fastpriv.priors import exchangeable
 from fuzz import balls, claims, specs
 from fuzz.numbers import settled
 
@@ -181,7 +181,7 @@ def test_levels_of_priors(question, prior):
 @pytest.mark.parametrize("question", OF_CHANNELS[:5] + OF_PAIRS)
 def test_levels_through_types(monkeypatch, question):
     # What is a matter of types for 2^15 databases is asked of a few, whose levels are known.
-    for module in (tilted_channels, exchanging, entropy_gain):
+    for module in (tilted_channels, exchangeable, leakage):
         monkeypatch.setattr(module, "LISTED", 0)
     assert not broken(question, "tilted exchangeable", "exchangeable", 4)
 

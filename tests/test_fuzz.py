@@ -94,7 +94,7 @@ def test_cases_depend_on_their_number_alone():
     ahead = case_of(7, 1000)
     instance.cache_clear()
     assert json.dumps(case_of(7, 1000)) == json.dumps(ahead)
-    asked, _, _ = search(7, 1.0, 48, first=12, step=2)
+    asked, _, _ = search(7, 1.0, 48, worker=1, workers=2)
     assert sum(asked.values()) == 24  # the second of two workers: every other bundle
 
 

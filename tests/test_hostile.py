@@ -206,7 +206,6 @@ def test_other_numbers_and_layouts_give_the_same_bits():
         lambda: fp.tradeoff_curve([0.4, 0.6], [np.ones(2)], [0.2]),
         lambda: fp.threshold_query_leakage(5, 2, 0.6, answer=np.ones(2)),
         lambda: fp.remaining_uncertainty_bound(np.ones(2), [0.5, 0.5]),
-        lambda: fp.correlated_example([0.4, 0.6], 1e-320, 0.1),
         lambda: fp.preview_release(10**400, domain=[2], epsilon=1.0),
         lambda: fp.HadamardChannel(3, 2.0**31),
         lambda: fp.accounting.pml_chain([0.5, 0.5], 5),

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv.accounting import PrivacyProfile
+from fastpriv.measures.levels import LEVELS
 from fastpriv.notions import NOTIONS
 
 #: Distortion is about outputs as databases, realised levels about draws; singling out is yes or no.
 OTHERS = {"distortion", "realised-dp", "singles-out"}
-MEASURED = [n for n in NOTIONS.values() if n.measure and n.scope in ("mechanism", "prior")]
+MEASURED = [n for n in NOTIONS.values() if n.slug in LEVELS and n.scope in ("mechanism", "prior")]
 MEASURED = [notion for notion in MEASURED if notion.slug not in OTHERS]
 MECHANISM = [notion for notion in MEASURED if notion.scope == "mechanism"]
 ADDING = [n for n in MEASURED if n.law and n.law.first == n.law.later == n.slug]

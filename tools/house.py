@@ -1,10 +1,10 @@
-"""Print the plan of the house: rooms, edges between them, cycles, and the largest pieces.
+"""Print the import graph in numbers: layers, cycles, and the largest pieces.
 
     python tools/house.py [CHECKOUT] [--edges]
 
-Imports within functions count like any others; those under ``if TYPE_CHECKING`` do not. The order
-of the rooms is that of the import-linter contract in pyproject.toml. The exit code is 1 when an
-edge goes up, or when there is a cycle or a private module at the root. Sizes are places to look.
+Imports within functions count; imports under ``if TYPE_CHECKING`` do not. The order of the layers
+is the import-linter contract in pyproject.toml. The exit code is 1 if an import goes up, if there
+is a cycle, a private module at the root, or a module of the package that is imported by name.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "fastpriv"
+#: The module that imports optional packages of others by their names.
+_OPTIONAL = "fastpriv._core.extras"
 
 Edges = dict[str, set[str]]
 
 
 class House(NamedTuple):
-    """What is measured of a checkout."""
+    """The measured numbers of a checkout."""
 
     lines: dict[str, int]
     methods: dict[str, int]
@@ -33,14 +35,31 @@ class House(NamedTuple):
     loose: list[str]
     upward: list[tuple[str, str]]
     cycles: list[list[str]]
+    by_name: list[str]
+    private: int
+
+    @property
+    def single(self) -> list[str]:
+        """Modules that only one module of their folder imports."""
+        importers: dict[str, set[str]] = {name: set() for name in self.edges}
+        for name, targets in self.edges.items():
+            for target in targets:
+                importers[target].add(name)
+        folder = {name: name.rpartition(".")[0] for name in self.edges}
+        return sorted(
+            name
+            for name, users in importers.items()
+            if len(users) == 1 and folder[next(iter(users))] == folder[name]
+        )
 
     @property
     def faults(self) -> list[str]:
-        """What breaks a rule, in words."""
+        """The broken rules, in words."""
         return [
             *(f"private at the root: {name}" for name in self.loose),
             *(f"upward: {a} -> {b}" for a, b in self.upward),
             *(f"cycle: {', '.join(cycle)}" for cycle in self.cycles),
+            *(f"imports by name: {name}" for name in self.by_name),
         ]
 
 
@@ -70,23 +89,41 @@ def survey(root: Path) -> House:
             if _rank(name, order) > _rank(target, order)
         ],
         cycles=cycles(edges),
+        by_name=[
+            name
+            for name, tree in trees.items()
+            if name != _OPTIONAL and any("import_module" in ast.dump(n) for n in _calls(tree))
+        ],
+        private=sum(_is_foreign(node) for tree in trees.values() for node in ast.walk(tree)),
     )
 
 
+def _calls(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the functions that are called."""
+    return (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _is_foreign(node: ast.AST) -> bool:
+    """Whether a private attribute of another object is read."""
+    if not isinstance(node, ast.Attribute) or not re.match(r"_[^_]", node.attr):
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+
+
 def layers(text: str) -> list[str]:
-    """Return the rooms in the order of the contract, the highest first."""
-    (block,) = re.findall(r"^layers = \[(.*?)^\]", text, re.S | re.M)
+    """Return the layers in the order of the contract, the highest first."""
+    block = re.findall(r"^layers = \[(.*?)^\]", text, re.S | re.M)[0]  # of the whole package
     return re.findall(r'"([^"]+)"', block)
 
 
-def room(module: str) -> str:
-    """Return the room that a module stands in: the part after the name of the package."""
+def layer(module: str) -> str:
+    """Return the layer of a module: the part after the name of the package."""
     return module.split(".")[1] if "." in module else ""
 
 
 def _rank(module: str, order: list[str]) -> int:
-    """Return the place of a module's room; the package itself and ``__main__`` are the highest."""
-    return order.index(room(module)) if room(module) in order else -1
+    """Return the place of a module's layer; the package itself and ``__main__`` are highest."""
+    return order.index(layer(module)) if layer(module) in order else -1
 
 
 def _module(path: Path, root: Path) -> str:
@@ -95,7 +132,7 @@ def _module(path: Path, root: Path) -> str:
 
 
 def _imported(tree: ast.Module, name: str, files: dict[str, Path]) -> set[str]:
-    """Return the modules that a module imports, but for the folder it is in and what is in it."""
+    """Return the modules that a module imports, except its own folder and submodules."""
     package = name if files[name].name == "__init__.py" else name.rpartition(".")[0]
     targets = set[str]()
     for node in _runtime(tree):
@@ -111,7 +148,7 @@ def _imported(tree: ast.Module, name: str, files: dict[str, Path]) -> set[str]:
 
 
 def _runtime(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes but those that only a type checker reads."""
+    """Yield all nodes except those that only a type checker reads."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
@@ -120,7 +157,7 @@ def _runtime(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield classes with their numbers of methods; overloads are one."""
+    """Yield classes with their numbers of methods; overloads count once."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             methods = (n for n in node.body if isinstance(n, ast.FunctionDef))
@@ -159,17 +196,17 @@ def cycles(edges: Edges) -> list[list[str]]:
 
 
 def report(house: House, order: list[str], with_edges: bool) -> str:
-    """Return the plan as text."""
-    sizes = Counter(room(name) for name in house.lines)
+    """Return the numbers as text."""
+    sizes = Counter(layer(name) for name in house.lines)
     below = {
         name: sorted(
-            {room(t) for m, ts in house.edges.items() if room(m) == name for t in ts} - {name},
+            {layer(t) for m, ts in house.edges.items() if layer(m) == name for t in ts} - {name},
             key=order.index,
         )
         for name in order
         if sizes[name]
     }
-    lines = [f"{'room':<12} files  imports"] if with_edges else []
+    lines = [f"{'layer':<12} files  imports"] if with_edges else []
     if with_edges:
         lines += [f"{name:<12} {sizes[name]:>5}  {' '.join(ts)}" for name, ts in below.items()]
     longest = max(house.lines, key=lambda name: house.lines[name])
@@ -177,10 +214,13 @@ def report(house: House, order: list[str], with_edges: bool) -> str:
     return "\n".join(
         [
             *lines,
-            f"{len(house.lines)} files, {sum(map(len, house.edges.values()))} imports",
+            f"{len(house.lines)} files, {sum(house.lines.values())} lines, "
+            f"{sum(map(len, house.edges.values()))} imports",
             f"cycles, function-level imports counted: {len(house.cycles)}",
             f"upward edges: {len(house.upward)}",
             f"private modules at the root: {len(house.loose)}",
+            f"modules that only one neighbour imports: {len(house.single)}",
+            f"private attributes of others: {house.private}",
             f"largest class: {crowded}, {house.methods[crowded]} methods",
             f"largest file: {longest}, {house.lines[longest]} lines",
             f"median file: {statistics.median(house.lines.values()):g} lines",
@@ -190,10 +230,10 @@ def report(house: House, order: list[str], with_edges: bool) -> str:
 
 
 def main() -> int:
-    """Print the plan of a checkout, and return whether a rule is broken."""
+    """Print the numbers of a checkout, and return whether a rule is broken."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).parents[1])
-    parser.add_argument("--edges", action="store_true", help="also list which room imports which")
+    parser.add_argument("--edges", action="store_true", help="also list which layer imports which")
     given = parser.parse_args()
     house = survey(given.checkout)
     order = layers((given.checkout / "pyproject.toml").read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import operator
 import os
@@ -17,14 +16,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fastpriv._core.infinities import finite, numbers
+from fastpriv._core.tables import table
 from fastpriv._core.validation import Ints
 from fastpriv.errors import FastprivError, InvalidInput, cause, described, did_you_mean
 
 #: Version of the JSON form.
 VERSION = 1
 
-#: The rooms that declare the classes of a family.
-_ROOMS = {"channel": "fastpriv.channels", "prior": "fastpriv.priors"}
+#: Families whose classes a higher layer declares, so that reading one imports that layer.
+_ABOVE = ("channel", "prior")
 
 #: What reading something of another form raises; arrays and views have errors of their own.
 _MISSHAPEN = (
@@ -42,10 +42,13 @@ Self = TypeVar("Self", bound="Defined")
 class Defined:
     """Something immutable that a few numbers and arrays define.
 
-    A class says what defines it by ``_definition`` and is made from that again by ``_defined_by``.
+    A class states what defines it by ``definition``; ``from_definition`` makes it from that again.
     Two objects of one class are equal where their definitions are, float for float, and hash
     alike. JSON holds the definition, ``{"fastpriv": "prior", "version": 1, "kind": "Dense", ...}``,
     with arrays as nested lists, so that floats come back as they were.
+
+    Many classes have a class method ``of(*parts)``, which makes an object without checks. The parts
+    are checked, owned by the new object and never written to again.
     """
 
     #: What the family of classes is called in JSON.
@@ -61,25 +64,25 @@ class Defined:
         cls._form = form
         if family is not None:
             cls._family = family
-        if "_definition" in cls.__dict__:
+        if "definition" in cls.__dict__:
             Defined._kinds.setdefault(cls._family, {})[cls.__name__] = cls
 
-    def _definition(self) -> Mapping[str, Any]:
+    def definition(self) -> Mapping[str, Any]:
         """Return the numbers, texts, arrays, lists and objects that define the object."""
         raise InvalidInput(
             f"a {type(self).__name__} cannot be compared or written down by what defines it"
         )
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Any:
+    def from_definition(cls, given: Mapping[str, Any]) -> Any:
         """Make the object that a definition read from JSON describes. Checks what it is given."""
         raise NotImplementedError
 
     @cached_property
-    def _identity(self) -> bytes:
+    def identity(self) -> bytes:
         """Digest of the definition. Cost O(entries), once."""
         digest = hashlib.sha256(_kind_of(self).__name__.encode())
-        _feed(digest, self._definition())
+        _feed(digest, self.definition())
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -88,17 +91,17 @@ class Defined:
         kind = _kind_of(self)
         if kind is Defined or not isinstance(other, Defined) or kind is not _kind_of(other):
             return NotImplemented
-        return self._identity == other._identity
+        return self.identity == other.identity
 
     def __hash__(self) -> int:
-        return object.__hash__(self) if _kind_of(self) is Defined else hash(self._identity)
+        return object.__hash__(self) if _kind_of(self) is Defined else hash(self.identity)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
         if _kind_of(self) is Defined:
             raise InvalidInput(f"a {type(self).__name__} does not say what defines it")
         kind = _kind_of(self).__name__
-        fields = {name: _plain(value) for name, value in self._definition().items()}
+        fields = {name: _plain(value) for name, value in self.definition().items()}
         return {"fastpriv": self._family, "version": VERSION, "kind": kind, **fields}
 
     def to_json(self) -> str:
@@ -179,7 +182,7 @@ def _kind_of(item: Defined) -> type[Defined]:
     kind: type[Defined] = type(item)
     while kind._form:
         kind = kind.__mro__[1]
-    return kind if "_definition" in kind.__dict__ else Defined
+    return kind if "definition" in kind.__dict__ else Defined
 
 
 def load(given: Any) -> Any:
@@ -193,14 +196,14 @@ def load(given: Any) -> Any:
     family, name = given["fastpriv"], given["kind"]
     if not (isinstance(family, str) and isinstance(name, str)):
         raise InvalidInput(f"there is no {described(family)} {described(name)}")
-    if family in _ROOMS:  # by name: what is read may be of a room above the reader
-        importlib.import_module(_ROOMS[family])
+    if family in _ABOVE:
+        table(family)
     kinds = Defined._kinds.get(family, {})
     kind = kinds.get(name)
     if kind is None:
         raise InvalidInput(f"there is no {family:.20} {name:.40}{did_you_mean(name, kinds)}")
     try:
-        return kind._defined_by(given)
+        return kind.from_definition(given)
     except FastprivError:
         raise
     except _MISSHAPEN as problem:
@@ -236,7 +239,7 @@ def _feed(digest: Any, value: Any) -> None:
         # Adding zero makes one number of 0.0 and -0.0.
         digest.update(np.ascontiguousarray(value + 0).tobytes())
     elif isinstance(value, Defined):
-        digest.update(b"d" + value._identity)
+        digest.update(b"d" + value.identity)
     elif isinstance(value, list | tuple):
         digest.update(f"l{len(value)}".encode())
         for item in value:

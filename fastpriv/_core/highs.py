@@ -9,6 +9,7 @@ what they get with all coefficients: a solution obeys its constraints up to a to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,27 @@ class Answer(NamedTuple):
     duals: Floats
 
 
+class Block(NamedTuple):
+    """Constraints of one kind: lower <= sum over the columns of a row of entry times x <= upper."""
+
+    columns: Ints  # (rows, width), or those of all rows one after the other with their lengths
+    entries: Floats | float  # one number for each column, or one that all share
+    lower: Floats | float
+    upper: Floats | float
+    lengths: Ints | None = None
+
+    @classmethod
+    def sums(cls, group: Ints, count: int, total: Floats | float) -> Block:
+        """Let the variables of every group 0, ..., count - 1 sum to its total."""
+        lengths = np.bincount(group, minlength=count)
+        return cls(np.argsort(group, kind="stable"), 1.0, total, total, lengths)
+
+    @classmethod
+    def dense(cls, table: Floats, lower: Floats | float, upper: Floats | float) -> Block:
+        """Constrain the products of a matrix with the first variables."""
+        return cls(np.tile(np.arange(table.shape[1]), (len(table), 1)), table, lower, upper)
+
+
 class Rows(NamedTuple):
     """Constraints lower <= A x <= upper, A by rows: row i has entries starts[i] to starts[i+1]."""
 
@@ -35,6 +57,25 @@ class Rows(NamedTuple):
     entries: Floats
     lower: Floats
     upper: Floats
+
+    @classmethod
+    def stacked(cls, blocks: Sequence[Block]) -> Rows:
+        """Stack blocks of constraints, the first on top."""
+        lengths = [
+            np.full(len(block.columns), block.columns.shape[1])
+            if block.lengths is None
+            else block.lengths
+            for block in blocks
+        ]
+        columns = [block.columns.reshape(-1) for block in blocks]
+        entries = [np.broadcast_to(b.entries, b.columns.shape).reshape(-1) for b in blocks]
+        counts = list(map(len, lengths))
+        lower, upper = (
+            np.concatenate([np.broadcast_to(*pair) for pair in zip(ends, counts, strict=True)])
+            for ends in ([b.lower for b in blocks], [b.upper for b in blocks])
+        )
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        return cls(starts, np.concatenate(columns), np.concatenate(entries), lower, upper)
 
 
 class Model:

@@ -12,8 +12,10 @@ from fastpriv._core.validation import Floats
 
 #: Quotients beyond the range of a double are computed times this power of two.
 _SCALE = 2.0**-500
-#: Excesses below which f is summed as a series, and its number of terms.
-_SERIES, _TERMS = 0.05, 14
+#: Excesses below which f is summed as a series.
+_SERIES = 0.05
+#: Terms of the series: 0.05^14 is below the unit roundoff.
+_TERMS = 14
 
 
 def log_ratio(top: Floats, bottom: Floats) -> Floats:
@@ -24,7 +26,9 @@ def log_ratio(top: Floats, bottom: Floats) -> Floats:
         return _extended_ratio(top, bottom)
     top, bottom = np.broadcast_arrays(top, bottom)
     logs = np.empty(top.shape)
-    log_ratios(np.ravel(top), np.ravel(bottom), logs.reshape(-1))
+    # Numpy warns of a view of one entry that was broadcast; a copy of it is none.
+    flat = np.ravel if logs.size > 1 else np.ndarray.flatten
+    log_ratios(flat(top), flat(bottom), logs.reshape(-1))
     return logs
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 #: Unit roundoff of a double: the relative error of one operation.
 ULP = 2.0**-53
-#: Least positive double: the least upper bound that is not zero.
+#: Smallest positive double: the smallest upper bound that is not zero.
 LEAST = 5e-324
-#: Least normal double: a smaller number has lost digits, and no relative error holds for it.
+#: Smallest normal double: a smaller number has lost digits, and no relative error holds for it.
 NORMAL = 2.0**-1022
 #: Units in the last place that log, log1p, exp and expm1 of the machine may be off by.
 LIBM = 4
@@ -42,9 +42,10 @@ Number = TypeVar("Number", float, "Floats", "float | Floats")
 def raised(value: Number, units: float) -> Number:
     """Return a bound above every number that rounding may have turned into ``value``.
 
-    It holds for relative errors of up to (units - 2) u, and of one u for 2 units: value (1 + units
-    u), upwards whatever the sign, and as many times the least double for what was lost to
-    underflow. Rounding keeps the sign, so a negative number stays one; a zero is exact.
+    It holds for relative errors of up to (units - 2) u, and of one u for 2 units. It is
+    value (1 + units u), upwards for either sign, plus as many times the smallest positive double
+    for what was lost to underflow. Rounding keeps the sign, so a negative number stays one; a zero
+    is exact.
     """
     if isinstance(value, int | float):
         if value > 0.0:
@@ -73,9 +74,15 @@ def round_up(level: float) -> float:
 
 
 def sum_up(parts: Iterable[float]) -> float:
-    """Return the least double that is no less than the exact sum."""
+    """Return the smallest double that is no less than the exact sum."""
     terms = list(parts)
-    total = math.fsum(terms)
+    try:
+        total = math.fsum(terms)
+    except OverflowError:  # of the sum, or on the way to it
+        exact = sum(map(Fraction, terms), Fraction())
+        if abs(exact) > Fraction(_LARGEST):
+            return math.inf if exact > 0 else -_LARGEST
+        total = float(exact)
     if not math.isfinite(total):
         return total
     short = Fraction(total) < sum(map(Fraction, terms))
@@ -88,7 +95,7 @@ def sum_down(parts: Iterable[float]) -> float:
 
 
 def product_up(first: float, second: float) -> float:
-    """Return the least double that is no less than the exact product; 0 times infinity is 0."""
+    """Return the smallest double that is no less than the exact product; 0 times infinity is 0."""
     if first == 0.0 or second == 0.0:
         return 0.0
     product = first * second
@@ -103,15 +110,10 @@ def product_down(first: float, second: float) -> float:
 
 
 def quotient_up(top: float, bottom: float) -> float:
-    """Return the least double that is no less than the exact quotient; bottom is positive."""
+    """Return the smallest double that is no less than the exact quotient; bottom is positive."""
     if math.isinf(top) or math.isinf(bottom):
         return top / bottom
     return _above(top / bottom, lambda at: at * Fraction(bottom) < Fraction(top))
-
-
-def quotient_down(top: float, bottom: float) -> float:
-    """Return the largest double that is no more than the exact quotient; bottom is positive."""
-    return -quotient_up(-top, bottom)
 
 
 def _above(nearest: float, short: Callable[[Fraction], bool]) -> float:
@@ -122,23 +124,15 @@ def _above(nearest: float, short: Callable[[Fraction], bool]) -> float:
 
 
 def root_up(value: float) -> float:
-    """Return the least double that is no less than the square root."""
+    """Return the smallest double that is no less than the square root."""
     root = math.sqrt(value)
     if not math.isfinite(root):
         return root
     return math.nextafter(root, math.inf) if Fraction(root) ** 2 < Fraction(value) else root
 
 
-def root_down(value: float) -> float:
-    """Return the largest double that is no more than the square root."""
-    root = math.sqrt(value)
-    if not math.isfinite(root):
-        return root
-    return math.nextafter(root, 0.0) if Fraction(root) ** 2 > Fraction(value) else root
-
-
 def log_up(value: float) -> float:
-    """Return the least double no less than ln value, of a float or an integer; -inf at 0."""
+    """Return the smallest double no less than ln value, of a float or an integer; -inf at 0."""
     if value <= 0.0 or value == math.inf:
         return math.inf if value > 0.0 else -math.inf
     return _log_up(*value.as_integer_ratio())
@@ -153,12 +147,12 @@ def log_down(value: float) -> float:
 
 
 def ratio_log_up(ratio: Fraction) -> float:
-    """Return the least double no less than ln ratio."""
+    """Return the smallest double no less than ln ratio."""
     return _log_up(ratio.numerator, ratio.denominator)
 
 
 def log1p_up(value: float) -> float:
-    """Return the least double no less than ln(1 + value); -inf at -1."""
+    """Return the smallest double no less than ln(1 + value); -inf at -1."""
     if abs(value) < _LINEAR or value <= -1.0 or value == math.inf:
         return value if value > -1.0 else -math.inf
     top, bottom = value.as_integer_ratio()
@@ -176,7 +170,7 @@ def log1p_down(value: float) -> float:
 
 
 def exp_up(value: float) -> float:
-    """Return the least double no less than e^value; infinite from 709 on."""
+    """Return the smallest double no less than e^value; infinite from 709 on."""
     if -_LINEAR < value <= 0.0 or value >= 709.0:
         return math.inf if value > 0.0 else 1.0
     power, shift = _exp(value)
@@ -192,7 +186,7 @@ def exp_down(value: float) -> float:
 
 
 def expm1_up(value: float) -> float:
-    """Return the least double no less than e^value - 1; infinite from 709 on."""
+    """Return the smallest double no less than e^value - 1; infinite from 709 on."""
     if abs(value) < _LINEAR or value >= 709.0:
         return math.inf if value >= 709.0 else math.nextafter(value, math.inf) if value else 0.0
     power, shift = _exp(value)
@@ -208,7 +202,7 @@ def expm1_down(value: float) -> float:
 
 
 def _log_up(top: int, bottom: int) -> float:
-    """Return the least double no less than ln(top/bottom), to within 2^-_SURE relative.
+    """Return the smallest double no less than ln(top/bottom), to within 2^-_SURE relative.
 
     With top/bottom = 2^k m and m from 1/sqrt(2) to sqrt(2), up to one percent, it is
     k ln 2 + 2 (z + z^3/3 + z^5/5 + ...) with z = (m - 1)/(m + 1): integers times powers of two.
@@ -254,7 +248,7 @@ def _exp(value: float) -> tuple[int, int]:
 
 
 def _quotient_up(top: int, shift: int) -> float:
-    """Return the least double no less than top / 2^shift."""
+    """Return the smallest double no less than top / 2^shift."""
     nearest = top / (1 << shift)
     numerator, denominator = nearest.as_integer_ratio()
     short = numerator << shift < top * denominator
@@ -262,7 +256,7 @@ def _quotient_up(top: int, shift: int) -> float:
 
 
 def least_float(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the least float in ``(low, high]`` at which a predicate holds, 0 <= low < high.
+    """Return the smallest float in ``(low, high]`` at which a predicate holds, 0 <= low < high.
 
     The predicate is taken to hold at ``high`` and not to fail again once it holds. Bisection over
     the floats themselves, at most 63 steps: what is returned was tried, or is ``high``.
@@ -284,3 +278,31 @@ def _rank(value: float) -> int:
 
 def _float(rank: int) -> float:
     return float(struct.unpack("<d", struct.pack("<q", rank))[0])
+
+
+#: More than what rounding changes in any sum here: nine million units of roundoff.
+_AMPLE = 1e-9
+
+
+def roundoff(units: float) -> float:
+    """Return so many units of roundoff: the relative error of so many operations in turn."""
+    return units * ULP
+
+
+def sum_error(terms: float, each: float) -> float:
+    """Bound the error of a sum of terms that are off by ``each`` units of roundoff, in any order.
+
+    Relative to the sum of the absolute values of the terms. To first order it is terms - 1 + each
+    units; the unit left over covers products of errors up to 9e7 terms (docs/theory/rounding.md).
+    """
+    return (terms + each) * ULP
+
+
+def well_above(value: Number) -> Number:
+    """Return a positive number raised by 1e-9 of itself, where that many digits are not needed."""
+    return value * (1.0 + _AMPLE)
+
+
+def well_below(value: Number) -> Number:
+    """Return a positive number lowered by 1e-9 of itself, as :func:`well_above` does upwards."""
+    return value * (1.0 - _AMPLE)

@@ -17,7 +17,7 @@ from fastpriv.errors import InvalidInput, TooLarge, described, did_you_mean, sho
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How far a law may be from summing to one before it is taken for a mistake.
+#: How far a distribution may be from summing to one before it is taken for a mistake.
 SUM_TOLERANCE = 1e-9
 #: Most entries of a vector over databases that a structured object expands into.
 MAX_VECTOR = 1 << 28
@@ -27,7 +27,7 @@ MAX_MATRIX = 1 << 27
 MAX_COUNT = 1 << 62
 #: Most characters of a list of known words in a message.
 _LISTED = 120
-#: Laws further from one than a rounded sum can be are divided by their sum.
+#: Distributions further from one than a rounded sum can be are divided by their sum.
 ROUNDED = 1e-14
 
 
@@ -178,7 +178,7 @@ def _for_kernels(values: NDArray[Any]) -> Floats:
 
 
 def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
-    """Return a probability law: non-negative, summing to one within ``SUM_TOLERANCE``."""
+    """Return a probability distribution: non-negative, summing to one within ``SUM_TOLERANCE``."""
     if ndim == 1 and _are_laws(values, 1):
         return np.array(values)
     result = floats(values, name, ndim)
@@ -193,7 +193,7 @@ def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
 
 
 def stochastic(values: ArrayLike, name: str) -> Floats:
-    """Return a row-stochastic matrix: every row is a law over the outputs."""
+    """Return a row-stochastic matrix: every row is a distribution over the outputs."""
     if _are_laws(values, 2):
         return np.array(values)
     result = floats(values, name, 2)

@@ -1,6 +1,6 @@
 """Numbers of any size: a double times a power of two, so that no product leaves the range.
 
-A double ends at 5e-324, while a database of three rows of chance 1e-300 has 1e-900. Sums and
+A double ends at 5e-324, while a database of three rows of probability 1e-300 has 1e-900. Sums and
 products here have the relative errors of doubles, whatever the size of the numbers.
 """
 

@@ -1,9 +1,9 @@
 """Lines through computed points that never cross the curve they stand for.
 
-A straight line between two points of a curve may flatter a mechanism. What is drawn is therefore
-a bound between the points too: stairs where a curve rises or falls, chords and extended secants
-where it is also convex on some scale, and the minimum of straight lines where a curve is below all
-of them. Stairs bound a curve on every scale of the axes.
+A straight line between two points of a curve may show a mechanism better than it is. Lines are
+therefore bounds between the points as well. Monotone curves are drawn as stairs, which are bounds
+on every scale of the axes. Curves that are also convex on some scale are drawn by chords and
+extended secants, and a curve below several straight lines by their minimum.
 """
 
 from __future__ import annotations

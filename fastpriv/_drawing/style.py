@@ -19,27 +19,31 @@ if TYPE_CHECKING:
 
 #: Blue, vermilion, green, purple, orange and sky blue of Okabe and Ito, for colour-blind readers.
 FAMILY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-#: Line styles and markers that tell lines apart in greyscale.
+#: Line styles and markers that distinguish lines in greyscale.
 STYLES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Lines that mark a level, and text beside the data.
 INK = "0.25"
 #: Inches from which on a legend may have two columns.
 _WIDE = 4.5
-#: Inches below which a figure is for one column of a paper, and letters of its legend per inch.
-_COLUMN, _LETTERS, _LONGEST = 3.6, 13.0, 1000
+#: Inches below which a figure is for one column of a paper.
+_COLUMN = 3.6
+#: Letters of the legend of such a figure per inch.
+_LETTERS = 13.0
+#: Letters after which the legend of a wider figure is wrapped: never.
+_LONGEST = 1000
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     """Return the axes, new ones of this size if there are none.
 
-    To be called when all numbers are known, so that no error leaves an empty figure behind.
+    Call it when all numbers are known: then no error leaves an empty figure behind.
     """
     pyplot: Any = optional("matplotlib.pyplot", "plot")
     if ax is not None:
         if not isinstance(ax, pyplot.Axes):
             raise InvalidInput(
-                f"ax must be matplotlib Axes, such as plt.gca(), got {described(ax)}"
+                f"ax must be matplotlib Axes, such as plt.gca(); got {described(ax)}."
             )
         given: Axes = ax
         return given
@@ -83,12 +87,11 @@ def band(
     above: bool = True,
     **style: Any,
 ) -> None:
-    """Draw bounds on a monotone curve: the guaranteed end as a line, a band to the other end.
+    """Draw bounds on a monotone curve: the guaranteed bound as a line, a band to the other one.
 
-    Both are stairs, so that the curve lies in the band between the points too; or straight lines,
-    where the points are corners of bounds and ``rising`` is None. ``above`` says that the
-    guaranteed end is the upper one. Infinite ends are arrows at the upper edge, and the label says
-    where.
+    Both are stairs, which hold between the points as well. If the points are corners of bounds,
+    ``rising`` is None and straight lines are drawn. With ``above`` the guaranteed bound is the
+    upper one. Infinite bounds are arrows at the upper edge, and the label names their places.
     """
     colour, endless = style["color"], np.isinf(proved)
     if endless.any():

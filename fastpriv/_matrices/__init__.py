@@ -1,1 +1,1 @@
-"""Algorithms on plain matrices and laws; nothing here knows a channel or a prior."""
+"""Algorithms on plain matrices and distributions; nothing here knows a channel or a prior."""

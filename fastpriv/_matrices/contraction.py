@@ -1,6 +1,6 @@
 """Contraction coefficients of matrices, from pairs of rows.
 
-For a pair of laws with Hellinger affinity A = sum sqrt(PQ) and H = 1 - A,
+For a pair of distributions with Hellinger affinity A = sum sqrt(PQ) and H = 1 - A,
 
     H <= g(1/2) <= max_b g(b) <= H (2 - H):
 
@@ -16,14 +16,14 @@ from functools import partial
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.results import Bracket
 
 #: Rows whose distances to all others are taken at once.
 _BLOCK = 256
-#: Increase of H (2 - H) if the sums of laws, which are not normalised, are off by 1e-14.
+#: Increase of H (2 - H) if the sums of distributions, which are not normalised, are off by 1e-14.
 UNSUMMED = 1e-13
 #: Fewest terms worth a thread of their own.
 _GRAIN = 1 << 15
@@ -34,7 +34,7 @@ def contractions(
 ) -> tuple[float, float, Floats, Floats]:
     """Largest contraction of some pairs of rows, from below and above, and that of every pair.
 
-    Returns the two ends of the largest, then for every pair a lower end and the weight b that
+    Returns the two ends of the largest, then for every pair a lower bound and the weight b that
     attains it. A pair is dropped as soon as it cannot be the largest. ``upper`` may hold known
     bounds for the pairs, ``floor`` a lower bound on the largest.
     """
@@ -87,9 +87,9 @@ def _distances(rows: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
     norms = np.einsum("xy,xy->x", root, root)
     sums = norms[start:stop, None] + norms
     square = sums - 2.0 * (root[start:stop] @ root.T)
-    doubt = (3 * rows.shape[1] + 16) * ULP * sums
-    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - 16.0 * ULP, 0.0)
-    high = np.sqrt(np.maximum(square + doubt, 0.0)) + 16.0 * ULP
+    doubt = sum_error(3 * rows.shape[1], 16) * sums
+    low = np.maximum(np.sqrt(np.maximum(square - doubt, 0.0)) - roundoff(16.0), 0.0)
+    high = np.sqrt(np.maximum(square + doubt, 0.0)) + roundoff(16.0)
     return lowered(0.5 * low**2, 8.0), raised(0.5 * high**2, 8.0)
 
 

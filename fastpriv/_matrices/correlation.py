@@ -18,25 +18,32 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import ULP, raised, roundoff, sum_error
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import Excess, centred
+from fastpriv._matrices.tilted import Excess, centred
 from fastpriv.results import Bracket
 
 #: A power of two that keeps products of small probabilities from underflowing. It cancels in B.
 SCALE = 2.0**600
-#: Relative change of the result if the sums of laws, which are not normalised, are off by 1e-14.
+#: Relative change of the result if the sums of distributions, which are not normalised, are off by
+#: 1e-14.
 UNSUMMED = 2e-14
 #: More than what numbers too small for a double add up to.
 _UNDERFLOW = 2.0**-300
-#: Largest smaller side of a matrix that is certified, and the largest solved in full.
-_CERTIFIED, _FULL = 4096, 200
+#: Largest smaller side of a matrix that is certified.
+_CERTIFIED = 4096
+#: Largest smaller side that is solved in full.
+_FULL = 200
 #: Largest matrix whose eigenvectors come from LAPACK directly.
 _TINY = 16
-#: Relative rounding error allowed for in a matrix-free answer, and the residual to reach.
-_ROUNDING, _RESIDUAL = 1e-10, 1e-10
-#: Lanczos vectors kept, and restarts.
-_KEPT, _RESTARTS = 20, 1000
+#: Relative rounding error that is allowed for without a matrix.
+_ROUNDING = 1e-10
+#: Residual to reach there.
+_RESIDUAL = 1e-10
+#: Lanczos vectors that are kept.
+_KEPT = 20
+#: Most restarts.
+_RESTARTS = 1000
 #: Most numbers in the Lanczos vectors.
 _VECTORS = 1 << 26
 
@@ -62,10 +69,10 @@ def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
 
 
 def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
-    """Maximal correlation from W minus a law common to all its rows, p > 0, and q times 2^600.
+    """Maximal correlation from W minus a vector common to its rows, p > 0, and q times 2^600.
 
     Every entry of the excess must be accurate to one ulp. It is centred here. Rows of it that are
-    equal may be those of laws that differ by less, unless all are zero.
+    equal may be those of distributions that differ by less, unless all are zero.
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
@@ -78,13 +85,13 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
             excess = excess - p @ excess
         B = weight * excess
         # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2.
-        rho = _certified(B, 16.0 * ULP * float(before + np.linalg.norm(B)) + _UNDERFLOW)
+        rho = _certified(B, roundoff(16.0) * float(before + np.linalg.norm(B)) + _UNDERFLOW)
     lower = math.sqrt(max(rho.lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(lower, rho.upper)
 
 
 def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
-    """Maximal correlation from W[x, y] = law(y) (1 + u[x, y]) and a prior.
+    """Maximal correlation from W[x, y] = distribution(y) (1 + u[x, y]) and a prior.
 
     B[x, y] = sqrt(p(x) p_Y(y)) r[x, y] with r = W/p_Y - 1.
     """
@@ -94,14 +101,14 @@ def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
     r, ratio = centred(u, growth, p)
     weight = np.sqrt(p)[:, None] * np.sqrt(q * ratio)
     B = weight * r
-    doubt = weight * ((errors + p @ errors) / ratio + 16.0 * ULP * (np.abs(r) + p @ np.abs(r)))
+    doubt = weight * ((errors + p @ errors) / ratio + roundoff(16.0) * (np.abs(r) + p @ np.abs(r)))
     return _certified(B, float(np.linalg.norm(doubt)) + (_UNDERFLOW if errors.any() else 0.0))
 
 
 def _certified(B: Floats, off: float) -> Bracket:
     """Bounds on the norm of a matrix known up to one of norm ``off``, and a relative error."""
     lower, upper = norm_bounds(B)
-    relative = (len(B) + 64) * ULP + UNSUMMED
+    relative = sum_error(len(B), 64) + UNSUMMED
     lower = max(lower - off, 0.0) * (1.0 - relative)
     return Bracket(min(lower, 1.0), min((upper + off) * (1.0 + relative), 1.0))
 
@@ -126,10 +133,10 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
     gram = B @ B.T
     full = size <= _FULL  # otherwise a vector accurate to 1e-7 gives the value to 1e-14
     top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
-    reached = float(np.linalg.norm(top @ B)) - size * ULP * frobenius
+    reached = float(np.linalg.norm(top @ B)) - roundoff(size) * frobenius
     lower = max(reached, 0.0) / (raised(float(np.linalg.norm(top)), 4.0 * (size + length)))
-    noise = 1.01 * length * ULP * frobenius**2
-    margin = 4.0 * (size + 2) * size * ULP + noise / max(lower, ULP) ** 2 + 1e-13
+    noise = 1.01 * roundoff(length) * frobenius**2
+    margin = 4.0 * sum_error(size, 2) * size + noise / max(lower, ULP) ** 2 + 1e-13
     while margin < 1.0:
         mu = lower**2 * (1.0 + margin)
         try:
@@ -137,7 +144,7 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
         except np.linalg.LinAlgError:
             margin *= 4.0
             continue
-        bound = mu + 1.01 * (size + 4) * ULP * size * mu + noise
+        bound = mu + 1.01 * sum_error(size, 4) * size * mu + noise
         return scale * lower, scale * min(raised(math.sqrt(bound), 4.0), frobenius)
     return scale * lower, scale * frobenius
 
@@ -169,8 +176,8 @@ def _leading(gram: Floats) -> Floats:
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
     """Spectral norm of an operator B with ``size`` rows, from the actions of B and B'.
 
-    The lower end is |B' u| for a unit vector u. The square of the upper end is that of the lower
-    end plus the residual of u. Both allow for the rounding of the operator.
+    The lower bound is |B' u| for a unit vector u. The square of the upper bound is that of the
+    lower end plus the residual of u. Both allow for the rounding of the operator.
     """
     top = _top(lambda u: apply(adjoint(u)), size, _RESIDUAL)
     top = top / np.linalg.norm(top)
@@ -233,5 +240,5 @@ def sparse_correlation(matrix: Any, prior: Floats) -> Bracket:
         lambda u: turned @ u - root_q * (root_p @ u),
         size,
     )
-    noise = (size + outputs) * ULP
+    noise = roundoff(size + outputs)
     return capped(Bracket(max(rho.lower - noise, 0.0), rho.upper + noise))

@@ -12,14 +12,16 @@ import numpy as np
 
 from fastpriv._core.validation import Floats
 
-#: Accuracy of the logarithmic barrier, and largest slope in units of the point of reference.
-_ACCURATE, _STEEP = 1e-8, 1e4
+#: Accuracy of the logarithmic barrier.
+_ACCURATE = 1e-8
+#: Largest slope in units of the point of reference.
+_STEEP = 1e4
 
 
 def best_tangents(
     points: Floats, reference: Floats, low: float, high: float
 ) -> tuple[float, float, float, float]:
-    """Return alpha, m, D with the least k + D - 2 - ln alpha - ln beta, and that value.
+    """Return alpha, m, D with the smallest k + D - 2 - ln alpha - ln beta, and that value.
 
     For all points (t, s, A), alpha A + beta - m t <= D s; and k >= m tau - ln tau at both ends of
     an interval of tau. Convex in (alpha, beta, m, k, D). Newton's method with a barrier, in units

@@ -1,7 +1,7 @@
 """How far a channel B is from every processing A R of a channel A, by linear programs.
 
 Unit gains: the total variation between rows of A R and B, which is the most that a decision maker
-with utilities in [0, 1] gains from B over A (Le Cam 1964). Bounded gains: the least mass that is
+with utilities in [0, 1] gains from B over A (Le Cam 1964). Bounded gains: the smallest mass that is
 missing from a part A R <= B of B, R with row sums of at most 1; it is the most that a gain of at
 most 1 with the action of doing nothing, worth 0, gains. Both on average under a prior, or for the
 worst database. The solver's R and multipliers are repaired, and bound the optimum from both sides.
@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, roundoff, sum_error
 from fastpriv._core.validation import Floats
 
 #: Largest total variation at which the solution of A R = B is taken.
 _SOLVED = 1e-12
-#: Least probability of a database in the worst prior for bounded gains.
+#: Smallest probability of a database in the worst prior for bounded gains.
 _RARE = 1e-11
 
 
@@ -119,7 +119,7 @@ def _variation(
 def _missing_mass(
     A: Floats, B: Floats, prior: Floats | None, seconds: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Maximise the mean or the least over x of sum_yz A[x, y] R[y, z] under A R <= B.
+    """Maximise the mean or the smallest over x of sum_yz A[x, y] R[y, z] under A R <= B.
 
     Returns R, the multipliers of the rows A R <= B, and the weights of the databases.
     """
@@ -173,10 +173,10 @@ def _repaired(A: Floats, B: Floats, values: Floats, prior: Floats | None) -> tup
     totals = R.sum(axis=1, keepdims=True)
     R = np.where(totals > 0.0, R / np.where(totals > 0.0, totals, 1.0), 1.0 / R.shape[1])
     reached = A @ R
-    error = (A.shape[1] + 4) * ULP * (B + reached) + A.shape[1] * LEAST
+    error = sum_error(A.shape[1], 4) * (B + reached) + A.shape[1] * LEAST
     missing = (np.maximum(B - reached, 0.0) + error).sum(axis=1)
     whole = missing.max() if prior is None else prior @ missing
-    return R, min(float(whole) * (1.0 + (sum(B.shape) + 8) * ULP), 1.0)
+    return R, min(float(whole) * (1.0 + sum_error(sum(B.shape), 8)), 1.0)
 
 
 def _repaired_part(
@@ -187,7 +187,7 @@ def _repaired_part(
     Columns are scaled until A R <= B, and rows until they add up to at most 1. What is left of a
     row goes to the outputs that B has more often than A R.
     """
-    slack = (sum(A.shape) + B.shape[1] + 16) * ULP
+    slack = sum_error(sum(A.shape) + B.shape[1], 16)
     part = np.maximum(values, 0.0)
     # Where B never has an output, A must not lead there.
     part[(A > 0.0).astype(np.float64).T @ (B == 0.0) > 0.0] = 0.0
@@ -216,4 +216,5 @@ def _advantage(A: Floats, B: Floats, U: Floats, bounded: bool) -> float:
     best = math.fsum(np.maximum(tops, 0.0) if bounded else tops)
     sizes = np.abs(U)
     largest = float((sizes * B).sum() + (A.T @ sizes).max(axis=1).sum())
-    return float(gained - best - (len(A) + B.size + 8) * (ULP * largest + LEAST))
+    terms = len(A) + B.size + 8
+    return float(gained - best - roundoff(terms) * largest - terms * LEAST)

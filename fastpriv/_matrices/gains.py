@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, log1p_up, raised
+from fastpriv._core.rounding import LEAST, log1p_up, raised, roundoff, sum_error
 from fastpriv._core.validation import Floats
 
 
@@ -36,7 +36,7 @@ class Vulnerability(NamedTuple):
     @classmethod
     def multiplied(cls, lower: float, upper: float, level: float) -> Vulnerability:
         """Take what is added, and the sum, from the ratio of two probabilities."""
-        grown = 1.0 + 16.0 * ULP
+        grown = 1.0 + roundoff(16.0)
         added = min(1.0, upper * math.expm1(level) * grown + (LEAST if level > 0.0 else 0.0))
         return cls(lower, upper, min(1.0, upper + added * grown), added, level)
 
@@ -78,15 +78,16 @@ def _own(array: Floats) -> Floats:
 
 def _error(sizes: Floats, terms: int) -> Floats:
     """Bound the rounding of sums of products, given the sums of their absolute values."""
-    return np.where(sizes > 0.0, (terms + 8) * ULP * sizes + 2 * terms * LEAST, 0.0)
+    return np.where(sizes > 0.0, sum_error(terms, 8) * sizes + 2 * terms * LEAST, 0.0)
 
 
 def best_set(W: Floats) -> tuple[float, float, Floats]:
     """Bound the largest additive Bayes leakage over priors; return a prior that has it.
 
-    Some uniform law on a set S of databases has it (Alvim et al. 2014): a prior is a mixture of
-    the uniform laws on its level sets, prior vulnerability is linear in the weights and posterior
-    vulnerability convex. The law on S adds (sum_y max_S W[x, y] - 1)/|S|. Cost O(2^N K).
+    Some uniform distribution on a set S of databases has it (Alvim et al. 2014): a prior is a
+    mixture of the uniform distributions on its level sets, prior vulnerability is linear in the
+    weights and posterior vulnerability convex. The distribution on S adds (sum_y max_S W[x, y] -
+    1)/|S|. Cost O(2^N K).
     """
     tops, members = np.zeros((1, W.shape[1])), np.zeros(1)
     for row in W[::-1]:  # set number j has the databases of the binary digits of j
@@ -96,5 +97,5 @@ def best_set(W: Floats) -> tuple[float, float, Floats]:
     number = int(added.argmax())
     chosen = [(number + 1) >> x & 1 for x in range(len(W))][::-1]
     law, value = np.array(chosen, np.float64) / sum(chosen), float(added[number])
-    error = (W.shape[1] + 8) * ULP * (value + 1.0)
+    error = sum_error(W.shape[1], 8) * (value + 1.0)
     return max(0.0, value - error), value + error, law

@@ -1,4 +1,4 @@
-"""Mutual information of a matrix and an input law."""
+"""Mutual information of a matrix and an input distribution."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from fastpriv._core.validation import Floats
 
 #: Smallest matrix whose rows are split over threads.
 _THREADED = 1 << 17
-#: Kernels take chances below 2^-1021 for that one, which matters to information below this number.
-_LITTLE, _SCALE = 2.0**-960, 2.0**900
+#: Kernels take probabilities below 2^-1021 for that one, which matters to information below this.
+_LITTLE = 2.0**-960
+#: Such information is computed for this multiple of the matrix.
+_SCALE = 2.0**900
 
 
 def in_range(information: Callable[[float], float]) -> float:
@@ -44,7 +46,7 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
 
 
 def told_information(matrix: Floats, prior: Floats) -> float:
-    """Return the same, and the least double where rows that may occur differ by less than that."""
+    """Return the same, or the smallest positive double where rows that occur differ by less."""
     value = matrix_information(matrix, prior)
     if value > 0.0:
         return value

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised
+from fastpriv._core.rounding import LEAST, NORMAL, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
@@ -54,7 +54,7 @@ def added(parts: list[Floats]) -> Floats:
 
 
 def extremes(matrix: Floats) -> tuple[Floats, Floats]:
-    """Largest and least entry of every column. One pass."""
+    """Largest and smallest entry of every column. One pass."""
     from fastpriv.kernels import column_extremes
 
     parts = over_rows(partial(column_extremes, matrix), matrix)
@@ -83,16 +83,16 @@ def matrix_leakages(
     seen = most > 0.0
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
-    # What underflowed is below the least normal double, times the largest entry if it is prior.
+    # What underflowed is below the smallest normal double, times the largest entry if it is prior.
     rare = np.flatnonzero(law < (NORMAL if logs is None else np.maximum(NORMAL, TINY * most)))
     if len(rare):
         with np.errstate(divide="ignore"):
             logs = np.log(prior / prior.sum()) if logs is None else logs
             ends, mean = np.log([most[rare], least[rare]]), log_law(matrix[:, rare], logs)
-        off = log_error(logs, error) + 64.0 * ULP * (np.abs(ends[0]) + np.abs(mean))
+        off = log_error(logs, error) + roundoff(64.0) * (np.abs(ends[0]) + np.abs(mean))
         up[rare] = np.maximum(ends[0] - mean, 0.0) + off
         down[rare] = np.maximum(mean - ends[1], 0.0) + off
-    slack = (2 * len(p) + 16) * ULP + 4.0 * error
+    slack = sum_error(2 * len(p), 16) + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         both = [raised(np.maximum(v, 0.0), 8.0) + slack for v in (up, down)]
         return Leakages(*(np.where(seen, v, 0.0) for v in both))
@@ -106,19 +106,20 @@ def matrix_leakages(
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over / mass, 0.0)), up)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
-    # Where inputs differ in the chance of an output, it leaks something, be it less than a double.
+    # Where inputs differ in the probability of an output, it leaks something, be it less than a
+    # double.
     tiny = 8.0 * LEAST * (most > least)
-    both = [v + slack * np.minimum(4.0 * v, 1.0) + 8.0 * ULP * v + tiny for v in (up, down)]
+    both = [v + slack * np.minimum(4.0 * v, 1.0) + roundoff(8.0) * v + tiny for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
 
 
 def log_error(logs: Floats, error: float) -> float:
     """Bound the error of log-probabilities that come from sums, plus a given relative error."""
-    return (64.0 * ULP + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
+    return (roundoff(64.0) + error) * float(np.abs(logs[logs > -math.inf]).max(initial=0.0))
 
 
 def log_law(matrix: Floats, logs: Floats) -> Floats:
-    """Log of the chance of every column, from the logs of the prior; -inf for impossible ones."""
+    """Log-probability of every column, from the logs of the prior; -inf for impossible ones."""
     with np.errstate(divide="ignore"):
         terms = np.log(matrix) + logs[:, None]
     top = terms.max(axis=0)
@@ -128,7 +129,7 @@ def log_law(matrix: Floats, logs: Floats) -> Floats:
 
 
 def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Floats:
-    """Log of the chance of every column, -inf only for impossible ones. Cost O(N K)."""
+    """Log of the probability of every column, -inf only for impossible ones. Cost O(N K)."""
     law = prior @ matrix
     with np.errstate(divide="ignore"):
         logs_of_law = np.log(law)
@@ -139,10 +140,10 @@ def matrix_log_output(matrix: Floats, prior: Floats, logs: Floats | None) -> Flo
 
 
 def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floats:
-    """Leakage of every output about a value, from logs of the law of the output given each.
+    """Leakage of every output about a value, from the log-probabilities of outputs given each.
 
-    ``marginal`` are the logs of the values' chances. ``error`` bounds the relative error of the
-    laws. Rounded up.
+    ``marginal`` are the logs of the values' probabilities. ``error`` bounds the relative error of
+    the distributions. Rounded up.
     """
     table = np.stack(laws)
     best = table.max(axis=0)
@@ -154,12 +155,12 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
     terms = np.where(best > math.log(TINY), 1.0, 1.0 + np.abs(best))
     leakage = np.zeros(len(seen))
     leakage[seen] = np.maximum(best - mass, 0.0) + 4.0 * error * terms
-    leakage[seen] += (8.0 + 2.0 * len(laws)) * ULP * (1.0 + np.abs(best) + np.abs(mass))
+    leakage[seen] += sum_error(2.0 * len(laws), 8.0) * (1.0 + np.abs(best) + np.abs(mass))
     return leakage
 
 
 def surprise(law: Floats) -> Floats:
-    """Return p ln p of a law divided by its sum, accurate also where p is close to one."""
+    """Return p ln p of a distribution divided by its sum, accurate also where p is close to one."""
     from scipy.special import xlogy
 
     total, top = law.sum(), int(np.argmax(law))
@@ -179,7 +180,7 @@ def matrix_gain(
     ``inner`` is p ln p summed over the databases that a row of the matrix stands for. ``error``
     bounds the relative error of the prior and of ``inner``. With
     d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
-    close to constant keep their digits. No output tells more than H(X), and those that are too
+    close to constant keep their digits. No output reveals more than H(X), and those that are too
     rare for a double count as that.
     """
     from fastpriv.kernels import column_summary, divergence_columns, shift_rows
@@ -196,7 +197,7 @@ def matrix_gain(
     # entries themselves; own has one sign.
     whole = -float(own.sum())
     size = np.minimum(3.0 * whole * (most - least), whole * (law + ref) - own @ matrix)
-    slack = (len(p) + 32) * ULP + error
+    slack = sum_error(len(p), 32) + error
     off = slack * (bend + size)
     gains = np.full(len(law), whole * (1.0 + slack))
     gains[most == 0.0] = 0.0

@@ -1,9 +1,10 @@
-"""Outputs that are drawn a piece at a time, each piece given what was drawn before.
+"""Outputs that are drawn a piece at a time, each piece given the pieces before.
 
-The chances of a piece are ratios of floating-point sums, and the coin that decides has exactly
-that chance (:mod:`fastpriv.kernels.sampling`). Sums are of positive numbers that can be of any
-size, so a chance is right to a few units in its last place, however small: what is realised is
-the law times factors within e^(+-error), zeros stay zeros, and nothing positive vanishes.
+The probabilities of a piece are ratios of floating-point sums, and the coin that decides has
+exactly that probability (:mod:`fastpriv.kernels.sampling`). Sums are of positive numbers that can
+be of any size, so a probability is right to a few units in its last place, however small: what is
+realised is the distribution times factors within e^(+-error), zeros stay zeros, and nothing
+positive vanishes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.source import Source, Words
 from fastpriv.errors import InvalidInput
 
-#: Numbers of any size are v 2^(512 e), v in [2^-256, 2^256).
+#: Numbers of any size are v 2^(512 e), v in [2^-256, 2^256); this is ln 2^512.
 _STEP = 512.0 * math.log(2.0)
+#: Largest epsilon of a tilt: powers of e^-epsilon over all rows have exponents that fit.
 _LARGEST = 1e12
+#: Words that are drawn at a time.
 _CHUNK = 1 << 15
 
 _State = tuple[Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, int]
@@ -62,8 +65,8 @@ def draw_all(
 ) -> None:
     """Call ``step(done, words)`` with fresh words until all ``count`` draws are done.
 
-    It returns how many draws it added and how many words they used; words it did not use come
-    first in the next call. ``each`` is about how many words a draw takes.
+    The step returns the number of draws that it added and of words that it used. Unused words come
+    first in the next call. ``each`` is about the number of words of a draw.
     """
     words, done = np.empty(0, dtype=np.uint64), 0
     while done < count:
@@ -80,11 +83,11 @@ def alike(keys: Ints) -> Iterator[Ints]:
 
 
 class States:
-    """A law over outputs that is reached row by row through numbered states.
+    """A distribution over outputs that is reached row by row through numbered states.
 
     State c of row i becomes ``c factors[i] + jumps[v]`` when the row comes out as v; the states
-    after the last row carry the law. A dense law counts prefixes, an exchangeable one counts how
-    many rows have each value.
+    after the last row carry the distribution. A dense distribution counts prefixes, an exchangeable
+    one counts how many rows have each value.
     """
 
     def __init__(
@@ -98,14 +101,14 @@ class States:
 
     @classmethod
     def dense(cls, pmf: Floats, sizes: tuple[int, ...]) -> States:
-        """Any law over databases: a state is the index of the rows so far."""
+        """Any distribution over databases: a state is the index of the rows so far."""
         factors = np.array(sizes, dtype=np.int64)
         counts = np.concatenate([[1], np.cumprod(factors)[:-1]])
         return cls(scaled(pmf), counts, factors, np.arange(max(sizes)), factors)
 
     @classmethod
     def types(cls, logs: Floats, strides: Ints) -> States:
-        """An exchangeable law, from ln p(x) for the types: a state is the type so far."""
+        """An exchangeable distribution, from ln p(x) for the types: a state is the type so far."""
         n = logs.shape[0] - 1
         jumps = np.concatenate([[0], strides])
         counts = np.arange(n, dtype=np.int64) * strides[0] + 1
@@ -114,13 +117,13 @@ class States:
         return cls(law, counts, ones, jumps, len(jumps) * ones)
 
     def draws(self, rows: Ints, epsilon: float, source: Source) -> Ints:
-        """Draw y with chances proportional to law(y) e^(-epsilon d(x, y)) for each database x.
+        """Draw y with probability proportional to p(y) e^(-epsilon d(x, y)) for each database x.
 
         One pass over all states for every distinct x, then O(n m) for each draw.
         """
         out = np.empty_like(rows)
         lean = tilt(epsilon)
-        # The state that x itself leads to tells it from others, and types from types.
+        # The final state of x itself identifies x, or its type.
         _, factors, jumps, _ = self._walk
         weights = np.append(np.cumprod(factors[:0:-1])[::-1], 1)
         for places in alike((jumps[rows] * weights).sum(axis=1)):
@@ -157,7 +160,7 @@ def chain_draws(
 
 
 class Tree:
-    """A law over many outputs, drawn from by halving them until one is left."""
+    """A distribution over many outputs, drawn from by halving them until one is left."""
 
     def __init__(self, weights: Floats) -> None:
         depth = max((len(weights) - 1).bit_length(), 1)

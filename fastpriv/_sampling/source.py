@@ -1,17 +1,16 @@
-"""Where random bits come from: a keystream nobody can predict, or a NumPy generator on request.
+"""Where random bits come from: an unpredictable keystream, or a NumPy generator on request.
 
 The default is the keystream of AES-256 in counter mode under a key and a starting counter from the
-operating system: as hard to predict as the cipher is to break, and more than ten times as fast as
-asking the system for every byte (6.6 GB/s against 0.25), which is what the ``cryptography``
-package is needed for. It is imported with the first draw.
+operating system. It is as hard to predict as the cipher is to break, and more than ten times as
+fast as asking the system for every byte (6.6 GB/s against 0.25). The ``cryptography`` package is
+imported with the first draw.
 
-A task that may run more than once, on whatever machine, draws from :class:`Keyed`: the same
-keystream, but under a secret that its caller drew. Run again it gives the same words again.
+A task that may run more than once draws from :class:`Keyed`: the same keystream, but under a secret
+that its caller drew. Run again, on any machine, it gives the same words.
 
-Each thread has a stream of its own. A forked child never goes on with a stream of its parent, and
-no stream gives more than 64 MiB before it takes a new key, so that memory seen later tells little
-about earlier draws. Bits are made when they are asked for; nothing is kept that could be handed
-out twice.
+Each thread has a stream of its own. A forked child never continues a stream of its parent. A stream
+takes a new key after 64 MiB, so that its memory reveals little about earlier draws. Bits are made
+when they are asked for; nothing is kept that could be used twice.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Words = NDArray[np.uint64]
 
 #: Bytes after which a stream takes a new key.
 _PER_KEY = 1 << 26
-#: What is encrypted to obtain the keystream.
+#: The plaintext whose encryption is the keystream.
 _ZEROS = memoryview(bytes(1 << 20))
 
 _forks = 0
@@ -48,9 +47,9 @@ if hasattr(os, "register_at_fork"):
 class Source(ABC):
     """Uniform random 64-bit words."""
 
-    #: Whether nobody who lacks the secrets of this source can predict the words.
+    #: Whether the words are unpredictable without the secrets of this source.
     secure: bool
-    #: Whether threads may ask at once; otherwise words are a sequence that is asked in order.
+    #: Whether threads may ask at once; otherwise the words are one sequence.
     shared: bool = False
 
     @abstractmethod
@@ -91,7 +90,7 @@ class _Keystream:
 
 
 def _here() -> tuple[int, int]:
-    # The count sees forks made by Python, the process id those made behind its back.
+    # The count changes with forks by Python, the process id with all others.
     return _forks, os.getpid()
 
 
@@ -153,5 +152,5 @@ def source(rng: Any) -> Source:
 
 
 def is_secure(rng: Any) -> bool:
-    """Whether draws with this ``rng`` are unpredictable: those by default, no others."""
+    """Whether draws with this ``rng`` are unpredictable; by default they are."""
     return source(rng).secure

@@ -1,8 +1,8 @@
-"""Laws as integers: what a sampler draws from, and the privacy level that those integers have.
+"""Distributions as integer weights: a sampler draws from them, and they have a privacy level.
 
-A floating-point law never reaches a sampler. It is rounded once, to integer weights out of 2^64
-words, and from then on outputs have exactly these chances: no draw depends on rounding, and the
-level that is reported is computed from the integers themselves.
+A floating-point distribution never reaches a sampler. It is rounded once, to integer weights out of
+2^64 words, and from then on outputs have exactly these probabilities: no draw depends on rounding,
+and the level that is reported is computed from the integers themselves.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from fastpriv._sampling.source import Source, Words
 
 Codes = NDArray[Any]
 
+#: Number of 64-bit words.
 WORDS = 1 << 64
 #: Enough digits to decide about the last bit of a double, with many to spare.
 _EXACT = Context(prec=60)
@@ -35,13 +36,14 @@ _SMALL = 1 << 14
 _GRAIN = 1 << 17
 #: Largest matrix whose thresholds are kept.
 _KEEP = 1 << 20
-#: What a level can gain when thresholds are read as doubles.
+#: Largest increase of a level when thresholds are read as doubles.
 _ROUNDED = 2.0**-51
+#: A step that the top 16 bits of a word do not decide.
 _TIE = 65535
 
 
 class Thresholds(ABC):
-    """A channel for one row whose chances are integers."""
+    """A channel for one row whose probabilities are integers."""
 
     #: Number of values in and out.
     shape: tuple[int, int]
@@ -50,7 +52,7 @@ class Thresholds(ABC):
 
     @abstractmethod
     def level(self) -> float:
-        """Largest log-ratio of the integer chances of an output, over pairs of inputs."""
+        """Largest log-ratio of the integer probabilities of an output, over pairs of inputs."""
 
     @abstractmethod
     def _fill(self, codes: Codes, out: Codes, source: Source) -> None:
@@ -80,7 +82,7 @@ class Thresholds(ABC):
 
 
 class LawThresholds(Thresholds):
-    """Any laws, one per input. A random word is looked up among the cumulated integer weights."""
+    """Any distributions, one per input: a random word is looked up among cumulated weights."""
 
     _chunk = 1 << 15
 
@@ -103,14 +105,14 @@ class LawThresholds(Thresholds):
         kernels.look_up(codes, source.words(len(codes)), *self._tables, out)
 
     def chances(self) -> Floats:
-        """Return the chances of the outputs, each rounded to the nearest double."""
+        """Return the probabilities of the outputs, each rounded to the nearest double."""
         chances = self.weights.astype(np.float64) * 2.0**-64
         chances[self._sure, self._last[self._sure]] = 1.0
         return chances
 
     @property
     def _sure(self) -> NDArray[np.bool_]:
-        """Which laws have one output: its weight of 2^64 does not fit and is kept as 0."""
+        """Which distributions have one output: its weight 2^64 does not fit and is stored as 0."""
         return np.asarray(self.weights.max(axis=1) == 0)
 
     def level(self) -> float:
@@ -146,10 +148,10 @@ class ManyThresholds:
         return LawThresholds(self._matrix[seen]).draw(which.reshape(-1), source)
 
     def level(self, of: Callable[[Floats], float]) -> float:
-        """Return the level of the realised chances; ``of`` is the level of a matrix of doubles."""
+        """Return the level of the realised probabilities; ``of`` measures a matrix of doubles."""
         level = of(LawThresholds(self._matrix).chances())
-        # A double is within 2^-53 of each chance, so a ratio of two is within 2^-52 of theirs.
-        # Where neighbours have equal laws they have equal thresholds.
+        # A double is within 2^-53 of each probability, so a ratio of two is within 2^-52 of theirs.
+        # Neighbours with equal distributions have equal thresholds.
         return level + _ROUNDED if of(self._matrix) > 0.0 else 0.0
 
 
@@ -220,15 +222,15 @@ def integer_ratio(inside: int, outside: int, epsilon: float) -> tuple[int, int]:
 
     So many outputs share 2^64 words: ``inside`` get the first integer each, ``outside`` the second.
     """
-    if epsilon > 64.0:  # more than 64 bits can tell
+    if epsilon > 64.0:  # beyond the ratio of 64-bit integers
         return (WORDS - outside) // inside, 1
     with localcontext(_EXACT):
         growth = Decimal(epsilon).exp()
-        # The guard covers the rounding of e^epsilon, which is no integer.
+        # The guard covers the rounding of e^epsilon, which is not an integer.
         guard = Decimal("1e-30") if epsilon > 0.0 else Decimal(0)
         move = max(1, int(WORDS / (growth * inside + outside)))
-        most = max(move, int(growth * move - guard))
-        return min(most, (WORDS - outside * move) // inside), move
+        stay = max(move, int(growth * move - guard))
+        return min(stay, (WORDS - outside * move) // inside), move
 
 
 def fitting(dtype: np.dtype[Any], values: int) -> np.dtype[Any]:

@@ -1,1 +1,7 @@
-"""Structure that channels and priors share: rows that act alone, types and pair types."""
+"""Structure that priors and channels share.
+
+``rows`` has channels on single records and ``leakage`` their leakage under a vector of
+probabilities. ``counts`` has multinomials, ``types`` classes of databases under permutations,
+``type_pairs`` tables over pairs of types, ``johnson`` the same for bits, ``geometry`` finite
+projective geometries.
+"""

@@ -84,7 +84,7 @@ class Geometry:
 
         spectrum = fftn(values.reshape((self.q,) * self.t)).reshape(-1)
         slices = np.empty((self.points, self.q), dtype=np.complex128)
-        for c, places in self._lines():
+        for c, places in self.conditional_lines():
             slices[:, c] = spectrum[places]
         return np.ascontiguousarray(ifft(slices, axis=1, overwrite_x=True).real)
 
@@ -94,7 +94,7 @@ class Geometry:
 
         slices = fft(sums, axis=1)
         spectrum = np.zeros(self.vectors, dtype=np.complex128)
-        for c, places in self._lines():
+        for c, places in self.conditional_lines():
             if c:
                 spectrum[places] = slices[:, c]
         spectrum[0] = sums.sum()  # all lines meet in the origin
@@ -115,13 +115,13 @@ class Geometry:
         sums, rest = below.hyperplane_sums(near), below.incidence_sums(far)
         out = np.empty(self.points)
         out[: below.points] = sums[:, 0] + rest
-        for c, places in below._lines():
+        for c, places in below.conditional_lines():
             if c:
                 out[below.points + places] = sums[:, -pow(c, -1, self.q) % self.q] + rest
         out[below.points] = far.sum()  # y = (1, 0, ..., 0)
         return out
 
-    def _lines(self) -> Iterator[tuple[int, Ints]]:
+    def conditional_lines(self) -> Iterator[tuple[int, Ints]]:
         """Yield c and the numbers of the vectors c a for all points a, c = 0 .. q - 1.
 
         Both halves of the digits are looked up in a table of multiples.
@@ -135,7 +135,7 @@ class Geometry:
 
 
 def least_dimension(q: int, size: int) -> int:
-    """Return the least t with q^t >= size."""
+    """Return the smallest t with q^t >= size."""
     t, reach = 1, q
     while reach < size:
         t, reach = t + 1, reach * q
@@ -148,7 +148,7 @@ def is_prime(number: int) -> bool:
 
 
 def next_prime(number: int) -> int:
-    """Return the least prime that is at least ``number``."""
+    """Return the smallest prime that is at least ``number``."""
     number = max(2, number)
     while not is_prime(number):
         number += 1
@@ -158,8 +158,8 @@ def next_prime(number: int) -> int:
 def primes_near(target: float, size: int, most: int) -> list[int]:
     """Return primes about a target among which a field for ``size`` values is chosen.
 
-    Fields beyond ``size`` bring nothing. The least fields with q^t >= size are in the list, which
-    waste the fewest vectors, and the largest with q^t <= most.
+    Fields beyond ``size`` bring nothing. The smallest fields with q^t >= size are in the list,
+    which waste the fewest vectors, and the largest with q^t <= most.
     """
     top = next_prime(size)
     guesses = [target * 2.0 ** (j / 8.0) for j in range(-8, 9)]

@@ -1,4 +1,4 @@
-"""Leakage of channels that act row by row, from the kernels of the rows.
+"""Leakage of channels that act record by record, from the kernels of the rows.
 
 Under any prior, given as a vector over databases, one pass along the rows answers for all outputs
 at once: O(N n m), never an N x N matrix. Every kernel is divided by the largest entry of each
@@ -37,7 +37,7 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
 
     def step(v: Floats, kernel: RowKernel) -> Floats:
         parts = []
-        for logs in kernel.log_near.T:
+        for logs in kernel.log_relative.T:
             sums = v + logs[:, None]
             if join is np.minimum:  # what is not allowed (inf) stays out, also where near is 0
                 sums[v == math.inf] = math.inf
@@ -75,7 +75,7 @@ def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | Non
     for kernel in kernels:
         v, gone = kept.reshape(kernel.shape[0], -1), lost.reshape(kernel.shape[0], -1)
         lost = (gone.sum(axis=0) + kernel.loss.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
+        kept = (kernel.relative.T @ v).T.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         masses = np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(kept))
         if kept.min() < TINY:
@@ -102,7 +102,7 @@ def vector_leakages(
     logs: Floats | None = None,
     tilt: Floats | None = None,
 ) -> Leakages:
-    """Return both leakages of every output of a row-by-row channel. Cost O(N n m).
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m).
 
     ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
     W[x, y] e^tilt[x], up to a factor for every y.
@@ -130,7 +130,7 @@ def vector_leakages(
 
 
 class Column(NamedTuple):
-    """One output y of a row-by-row channel, every row's kernel divided by its largest p(y_i|.).
+    """One output y, every record's kernel divided by its largest p(y_i|.).
 
     Over the databases that can occur: the log of the largest product of the rows' entries, the
     log of their mean, and a bound on the rounding error of the difference.
@@ -150,7 +150,7 @@ class Column(NamedTuple):
 def vector_column(
     weights: Floats, kernels: Sequence[RowKernel], y: Ints, logs: Floats | None = None
 ) -> Column:
-    """Return the column of one output under any law of databases. Cost O(N)."""
+    """Return the column of one output under any distribution of databases. Cost O(N)."""
     columns = [kernel.column(value) for kernel, value in zip(kernels, y.tolist(), strict=True)]
     occurs = weights > 0 if logs is None else logs > -math.inf
     best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])
@@ -182,9 +182,9 @@ def vector_gain(
     for kernel in kernels:
         m = kernel.shape[0]
         v, t = kept.reshape(m, -1), spread.reshape(m, -1)
-        own = kernel.near * np.where(kernel.near > 0, kernel.log_near, 0.0)
-        spread = (kernel.near.T @ t + own.T @ v).T.reshape(-1)
-        kept = (kernel.near.T @ v).T.reshape(-1)
+        own = kernel.relative * np.where(kernel.relative > 0, kernel.log_relative, 0.0)
+        spread = (kernel.relative.T @ t + own.T @ v).T.reshape(-1)
+        kept = (kernel.relative.T @ v).T.reshape(-1)
     clear = kept > TINY
     kept, spread = np.where(clear, kept, 1.0), np.where(clear, spread, 0.0)
     left = np.maximum(np.log(kept) - spread / kept, 0.0)

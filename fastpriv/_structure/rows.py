@@ -16,12 +16,30 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, ULP, raised
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.wide import wide
+from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import (
+    SMALL,
+    Excess,
+    excess_information,
+    far_matrix,
+    perturbed,
+    relative_excess,
+)
+from fastpriv._sampling.source import Source
+from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.errors import InvalidInput, described
+from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from fastpriv._sampling.thresholds import Thresholds
+
+#: Most lines of a joint distribution whose information is computed one by one.
+_LINES = 64
+#: How many values are sorted by the kernels of their rows at a time.
+_BLOCK = 1 << 22
 
 
 def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
@@ -31,7 +49,7 @@ def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
     ratios, to the root of a capacity and to that of a contraction. The ``room``, in units of
     epsilon, is for measures that round the level of the matrix up.
     """
-    return max(0.0, epsilon - (2.0 * math.sqrt(m) * (n + 4) + room * epsilon) * ULP)
+    return max(0.0, epsilon - 2.0 * math.sqrt(m) * (n + 4) * ULP - room * ULP * epsilon)
 
 
 class RowKernel:
@@ -56,34 +74,39 @@ class RowKernel:
         return ratios
 
     @cached_property
-    def tops(self) -> Floats:
+    def column_maxima(self) -> Floats:
         """Largest entry of every column."""
         return np.asarray(self.matrix.max(axis=0))
 
     @cached_property
     def loss(self) -> Floats:
         """1 - W[s, y] / max W[., y], without cancellation; 1 if y never occurs."""
-        tops = np.where(self.tops > 0, self.tops, 1.0)
-        return np.where(self.tops > 0, (self.tops - self.matrix) / tops, 1.0)
+        tops = np.where(self.column_maxima > 0, self.column_maxima, 1.0)
+        return np.where(self.column_maxima > 0, (self.column_maxima - self.matrix) / tops, 1.0)
 
     @cached_property
-    def near(self) -> Floats:
+    def relative(self) -> Floats:
         """W[s, y] / max W[., y]; 0 if y never occurs."""
-        return np.asarray(self.matrix / np.where(self.tops > 0, self.tops, 1.0))
+        return np.asarray(self.matrix / np.where(self.column_maxima > 0, self.column_maxima, 1.0))
 
     @cached_property
-    def log_near(self) -> Floats:
-        """Log of ``near``."""
-        seen = (self.matrix > 0) & (self.tops > 0)
-        logs = -log_ratio(np.where(seen, self.tops, 1.0), np.where(seen, self.matrix, 1.0))
+    def log_relative(self) -> Floats:
+        """Log of ``relative``."""
+        seen = (self.matrix > 0) & (self.column_maxima > 0)
+        logs = -log_ratio(np.where(seen, self.column_maxima, 1.0), np.where(seen, self.matrix, 1.0))
         return np.where(seen, logs, -math.inf)
 
     def column(self, y: int) -> RowKernel:
         """Return the column of one output, with accurate logarithms."""
-        part = RowKernel(self.matrix[:, [y]])
-        for name in ("loss", "near", "log_near"):
-            part.__dict__[name] = np.ascontiguousarray(getattr(self, name)[:, [y]])
-        return part
+        parts = (self.matrix, self.relative, self.log_relative, self.loss)
+        return RowKernel.of(*(np.ascontiguousarray(part[:, [y]]) for part in parts))
+
+    @classmethod
+    def of(cls, matrix: Floats, relative: Floats, log_relative: Floats, loss: Floats) -> RowKernel:
+        """Make a kernel whose entries relative to the column maxima are known better than W."""
+        kernel = RowKernel(matrix)
+        kernel.relative, kernel.log_relative, kernel.loss = relative, log_relative, loss
+        return kernel
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -99,7 +122,7 @@ class RowKernel:
 
         given = np.ascontiguousarray(joint)
         value = in_range(lambda scale: factor_information(given, scale * self.matrix))
-        if value == 0.0:  # or less than the least double
+        if value == 0.0:  # or less than the smallest double
             kinds = np.unique(self.matrix, axis=0, return_inverse=True)[1].reshape(-1)
             told = (given > 0.0) @ np.eye(kinds.max() + 1, dtype=np.int64)[kinds]
             return LEAST if ((told > 0).sum(axis=1) > 1).any() else 0.0
@@ -109,12 +132,12 @@ class RowKernel:
         """Return the matrix that a product of n rows exports."""
         return self.matrix
 
-    def worst(self) -> tuple[float, int, int]:
+    def largest_ratio(self) -> tuple[float, int, int]:
         """Return the largest log-ratio, and two values (s, t) that have it."""
         s, t = np.unravel_index(self.log_ratios.argmax(), self.log_ratios.shape)
         return float(self.log_ratios[s, t]), int(s), int(t)
 
-    def telling(self, s: int, t: int) -> int:
+    def revealing_output(self, s: int, t: int) -> int:
         """Return the output with the largest W[s, y] / W[t, y]."""
         top, seen = self.matrix[s], self.matrix[s] > 0
         logs = log_ratio(np.where(seen, top, 1.0), np.where(seen, self.matrix[t], 1.0))
@@ -141,7 +164,7 @@ class Symmetric(RowKernel):
         r = math.exp(-epsilon)
         total = 1.0 + (m - 1) * r
         self.stay, self.off = 1.0 / total, r / total
-        # Less than the least double is not nothing.
+        # Less than the smallest double is not nothing.
         self.gap = max(-math.expm1(-epsilon) / total, min(epsilon, LEAST))
 
     @property
@@ -163,12 +186,12 @@ class Symmetric(RowKernel):
         return -math.expm1(-self.epsilon) * (1.0 - np.eye(self.m))
 
     @cached_property
-    def near(self) -> Floats:
+    def relative(self) -> Floats:
         """e^-epsilon beside the diagonal."""
         return np.where(np.eye(self.m) > 0, 1.0, math.exp(-self.epsilon))
 
     @cached_property
-    def log_near(self) -> Floats:
+    def log_relative(self) -> Floats:
         """-epsilon beside the diagonal."""
         return -self.epsilon * (1.0 - np.eye(self.m))
 
@@ -191,15 +214,15 @@ class Symmetric(RowKernel):
 
         given = np.ascontiguousarray(joint)
         value = in_range(lambda c: symmetric_information(given, c * self.off, c * self.gap))
-        if value == 0.0 and self.gap > 0.0:  # or less than the least double
+        if value == 0.0 and self.gap > 0.0:  # or less than the smallest double
             return LEAST if ((given > 0.0).sum(axis=1) > 1).any() else 0.0
         return value
 
-    def worst(self) -> tuple[float, int, int]:
+    def largest_ratio(self) -> tuple[float, int, int]:
         """Return epsilon, for any two values."""
         return (self.epsilon, 0, 1) if self.m > 1 else (0.0, 0, 0)
 
-    def telling(self, s: int, t: int) -> int:
+    def revealing_output(self, s: int, t: int) -> int:
         """Return the value itself."""
         return s
 
@@ -224,7 +247,8 @@ class Symmetric(RowKernel):
     def unmixing(self) -> float:
         """The c in v <- v + c (sum - m v), which applies the inverse of R.
 
-        Near epsilon 0, R keeps only the sum. Then only a uniform law has an inverse, for any c.
+        Near epsilon 0, R keeps only the sum. Then only a uniform distribution has an inverse, for
+        any c.
         """
         if self.epsilon < 1e-300:
             return 0.0
@@ -319,3 +343,87 @@ def distinct(
             by_object[id(item)] = k
         assignment[i] = k
     return arrays, assignment
+
+
+class TiltedRow(RowKernel):
+    """One row of a tilted product distribution, W[s, y] = q(y) R[s, y] / (R q)(s).
+
+    Its logarithms are computed from epsilon and from differences of q. Those of the rounded matrix
+    would lose most digits at small epsilon.
+    """
+
+    def __init__(self, kernel: RowKernel, law: Floats) -> None:
+        assert isinstance(kernel, Symmetric)
+        joint = kernel.matrix * law
+        home, least = joint.sum(axis=1), int(np.argmin(law))
+        matrix = joint / np.where(home > 0.0, home, 1.0)[:, None]
+        if kernel.off * law[law > 0.0].min() < TINY:  # some weights have lost their digits
+            matrix = far_matrix(wide(law), (len(law),), kernel.epsilon)
+        if home.min() < TINY:  # a value is too far from all that come out
+            with np.errstate(divide="ignore"):
+                masses = np.logaddexp.reduce(np.log(law) + kernel.log_relative, axis=1)
+            logs = kernel.log_relative - (masses - masses[least])[:, None]
+        else:
+            apart = kernel.gap * (law - law[least]) / float(home[least])
+            logs = kernel.log_relative - np.log1p(apart)[:, None]
+        super().__init__(matrix)
+        self.logs = logs
+        #: Bound on the error of ``log_relative``, in which two terms may cancel.
+        self.log_error = 16.0 * ULP * float(np.abs(logs).max())
+        self.occurs = law > 0.0
+        self.base, self._epsilon = law, kernel.epsilon
+        #: Bound on the relative error of the entries of the matrix.
+        self.error = (len(law) + 32) * ULP
+
+    @cached_property
+    def excess(self) -> Excess:
+        """W[s, y] / q(y) - 1 from epsilon and q, and bounds on its errors."""
+        return relative_excess(self.base, (len(self.base),), self._epsilon)
+
+    def widened(self, bracket: Bracket) -> Bracket:
+        """Bounds on a capacity or a contraction, for the error of the matrix."""
+        return perturbed(bracket, self.error, raised(2.0 * self._epsilon, 8.0))
+
+    def information(self, joint: Floats) -> float:
+        """Return I(S; Y | L) times the total of ``joint[l, s]``, from differences of rows."""
+        if len(joint) > _LINES or self._epsilon > SMALL:
+            return super().information(joint)
+        lines = [line for line in joint if line.any()]
+        return math.fsum(
+            line.sum() * excess_information(self.excess, self.base, line) for line in lines
+        )
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
+        logs = self.logs[:, self.occurs]
+        return np.asarray((logs[:, None] - logs[None]).max(axis=2))
+
+    @cached_property
+    def log_relative(self) -> Floats:
+        """Log of W[s, y] / max W[., y]."""
+        return np.where(self.occurs, self.logs - self.logs.max(axis=0), -math.inf)
+
+    @cached_property
+    def relative(self) -> Floats:
+        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        return np.asarray(np.exp(self.log_relative))
+
+    @cached_property
+    def loss(self) -> Floats:
+        """1 - near, without cancellation; 1 where y never comes out."""
+        return np.asarray(-np.expm1(self.log_relative))
+
+
+def draw_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
+    """Send every row of every database through its kernel, independently of the others."""
+    if len(kernels.distinct) == 1:
+        return kernels.distinct[0].thresholds.draw(rows, source)
+    widest = max(kernel.shape[1] for kernel in kernels.distinct)
+    out = np.empty(rows.shape, dtype=fitting(rows.dtype, widest))
+    step = max(1, _BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        for kernel, which in kernels.groups():
+            out[part, which] = kernel.thresholds.draw(rows[part, which], source)
+    return out

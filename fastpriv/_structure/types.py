@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.counts import composition_index, compositions, log_multinomial
 from fastpriv.spaces import Space
 
 Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
 
 
 class Blocks(NamedTuple):
-    """The blocks of exchangeable rows, and the number of values of the rows of each block."""
+    """The blocks of exchangeable records, and the number of values of the rows of each block."""
 
     rows: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
@@ -45,7 +45,7 @@ class Classes(NamedTuple):
     of the cells, the largest first, so that the numbers of neighbours are close.
     """
 
-    cells: list[tuple[int, int, int]]  # block, value of y, number of rows
+    cells: list[tuple[int, int, int]]  # block, value of y, number of records
     strides: list[int]
     row: Ints  # type of x, per class
     distance: Ints  # d(x, y)
@@ -76,7 +76,7 @@ class Classes(NamedTuple):
         return counts
 
     def pair_counts(self, number: int, m: int) -> Ints:
-        """Return [v, s], the number of rows with v in y and s in x. All rows are in one block."""
+        """Return how many records have v in y and s in x, [v, s]. All are in one block."""
         counts = np.zeros((m, m), dtype=np.int64)
         for (_, v, w), stride in zip(self.cells, self.strides, strict=True):
             made = compositions(w, m)
@@ -109,39 +109,6 @@ class Types(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def compositions(total: int, parts: int) -> tuple[tuple[int, ...], ...]:
-    """All ways to write ``total`` as an ordered sum of ``parts`` counts, in order."""
-    if parts == 1:
-        return ((total,),)
-    return tuple(
-        (first, *rest)
-        for first in range(total + 1)
-        for rest in compositions(total - first, parts - 1)
-    )
-
-
-@lru_cache(maxsize=4096)
-def _passed(total: int, parts: int) -> Ints:
-    """Number of compositions of r into ``parts`` counts with a first count below c, at [r, c]."""
-    table = np.zeros((total + 1, total + 1), dtype=np.int64)
-    for rest in range(total + 1):
-        for first in range(rest):
-            later = math.comb(rest - first + parts - 2, parts - 2)
-            table[rest, first + 1] = table[rest, first] + later
-    return table
-
-
-def composition_index(counts: Ints, total: int) -> Ints:
-    """Numbers of compositions, given as an array (parts, ...) of counts with sum ``total``."""
-    place = np.zeros(counts.shape[1:], dtype=np.int64)
-    rest = np.full(counts.shape[1:], total, dtype=np.int64)
-    for k, count in enumerate(counts[:-1]):
-        place += _passed(total, len(counts) - k)[rest, count]
-        rest = rest - count
-    return place
-
-
-@lru_cache(maxsize=4096)
 def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
     """Compositions of one cell, ln of their multinomials, and the moves between them.
 
@@ -159,15 +126,6 @@ def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
                 moves.append((k, place[tuple(moved)], s, t))
     logs = np.array([log_multinomial(c) for c in table])
     return np.array(table), logs, np.array(moves, dtype=np.int64).reshape(-1, 4)
-
-
-def log_multinomial(counts: Sequence[int]) -> float:
-    """Log of the number of arrangements of the given counts."""
-    ways, total = 1, 0
-    for c in counts:
-        total += c
-        ways *= math.comb(total, c)
-    return math.log(ways)
 
 
 def types_of(blocks: Blocks) -> Types:

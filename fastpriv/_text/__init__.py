@@ -1,1 +1,5 @@
-"""How results are written down: one formatter of numbers, one table, one JSON encoder."""
+"""How results are written.
+
+``numbers`` rounds and formats, ``encoding`` writes JSON, ``html`` pages, ``table`` aligned text and
+``tabular`` frames, CSV and LaTeX.
+"""

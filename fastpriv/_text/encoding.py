@@ -1,4 +1,4 @@
-"""JSON in one dialect: every command and every ``to_json`` writes values in the same way.
+"""JSON as every command and every ``to_json`` writes it.
 
 A bracket is ``{"lower": ..., "upper": ...}``. An infinite number is the word "infinite". Integers
 from 2^53 on, which other programs would round, are words as well.
@@ -14,7 +14,7 @@ from typing import Any
 from fastpriv._core.infinities import finite, numbers
 from fastpriv.errors import short
 
-#: Integers up to here are doubles, which is what most programs read JSON numbers as.
+#: Integers up to here are exact as doubles, as which most programs read JSON numbers.
 _EXACT = 1 << 53
 
 
@@ -44,9 +44,9 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Any) -> float:
-    """Return the guaranteed number of what ``plain`` made of a level: the upper end of a bracket.
+    """Return the number that ``plain`` wrote for a level; of a bracket the upper bound.
 
-    Raises TypeError, KeyError or ValueError if it is something else.
+    Raises TypeError, KeyError or ValueError for anything else.
     """
     if isinstance(value, Mapping):
         value = value["upper"]

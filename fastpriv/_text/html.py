@@ -1,11 +1,11 @@
-"""Pages of HTML that stand by themselves: for a phone, a desk, a dark room and paper."""
+"""Self-contained HTML pages, for narrow and wide screens, dark mode and print."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
 
-#: What a browser may load and run for the page: nothing but the styles in it.
+#: A browser may load and run nothing for the page but the styles in it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 _STYLE = """
@@ -80,12 +80,12 @@ def document(title: str, content: str) -> str:
 
 
 def part(content: str) -> str:
-    """Return the same for a page that exists, such as a notebook."""
+    """Return the content for a page that exists, such as a notebook."""
     return f'<style>{_STYLE}</style>\n<div class="fp-audit">\n{content}</div>\n'
 
 
 def section(title: str, heads: tuple[str, str, str], rows: Iterable[str]) -> str:
-    """Return a table under a heading; ``rows`` are those of :func:`row`."""
+    """Return a table under a heading; ``rows`` come from :func:`row`."""
     named = "".join(
         f'<th scope="col" role="columnheader"{f" class=w{i}" if i < 3 else ""}>{head}</th>'
         for i, head in enumerate(heads, 1)

@@ -1,4 +1,4 @@
-"""Numbers in a few digits. What is printed is never on the wrong side of the number."""
+"""Numbers in a few digits, rounded so that the printed number is still a bound."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from fastpriv.errors import short
 
 #: Significant digits of a printed number.
 DIGITS = 9
-#: Decimal exponents of numbers that are printed without a power of ten.
-_LEAST, _MOST = -5, 8
+#: Numbers with decimal exponents above the first and up to the second have no power of ten.
+_TINY = -5
+_LARGE = 8
 #: Units that have a singular.
 _SINGULAR = {"nats": "nat", "bits": "bit", "rows": "row", "outputs": "output"}
 
@@ -45,17 +46,17 @@ def _rounded(value: float, digits: int, direction: str) -> str:
     number = Context(digits, direction).create_decimal(Decimal(repr(float(value)))).normalize()
     if number.is_zero():
         return "0"
-    if _LEAST < number.adjusted() <= _MOST:
+    if _TINY < number.adjusted() <= _LARGE:
         return f"{number:f}"
     mantissa, exponent = f"{number:e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 
 
 def shown(value: float | Interval, digits: int = DIGITS, *, from_below: bool = False) -> str:
-    """Write a value: "yes" or "no", a count, a number, or the two ends of a bracket.
+    """Write a value: "yes" or "no", a count, a number, or the two bounds of a bracket.
 
     Numbers are rounded up, or down if ``from_below``; brackets are rounded outwards. A bracket
-    whose ends are the same in these digits is one number.
+    whose bounds are the same in these digits is one number.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -3,8 +3,7 @@ from .calibration import calibrate
 from .chain import pml_chain
 from .filters import PrivacyFilter, PrivacyOdometer
 from .laws import LAWS, Law, compose_levels
-from .ledger.ledger import Ledger
-from .ledger.receipt import Receipt
+from .ledger.ledger import Ledger, Receipt
 from .profile.profile import PrivacyProfile
 from .shuffling import shuffled
 

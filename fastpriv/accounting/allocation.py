@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fastpriv._core import validation as check
-from fastpriv.accounting.profile.allocation import Allocated
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
+from fastpriv.accounting.profile.steps.allocation import Allocated
 from fastpriv.errors import InvalidInput, short
 
 __all__ = ["random_allocation"]

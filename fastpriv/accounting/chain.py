@@ -13,11 +13,9 @@ from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.arguments import as_pair, output_rows
+from fastpriv.measures.inputs import as_pair, output_rows
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.columns import column
 
 __all__ = ["pml_chain"]
 
@@ -74,19 +72,19 @@ def pml_chain(
     if len(rows) < len(parts):
         kernels = [RowKernel(_column(mechanism, y)[:, None]) for mechanism, y in seen]
         rows = [RowKernels([kernel], np.zeros(1, dtype=np.int64)) for kernel in kernels]
-        law = Dense(law._vector())
+        law = Dense(law.probabilities())
     total = rows[0]
     for i, part in enumerate(rows):
         total = _joined(total, part) if i else total
         first = np.zeros(len(total), dtype=np.int64)
-        leakages.append(column(law, total, first).leakage() + _error(total, i + 1))
+        leakages.append(law.column(total, first).leakage() + _error(total, i + 1))
     return np.array(leakages)
 
 
 @singledispatch
 def _column(channel: AbstractChannel, y: Ints) -> Floats:
     """Return p(y|x) for every database x, through the matrix."""
-    return np.array(channel.nearest_matrix()[:, channel._column_of(y)])
+    return np.array(channel.nearest_matrix()[:, channel.column_index(y)])
 
 
 @_column.register
@@ -94,14 +92,14 @@ def _product_column(channel: ProductChannel, y: Ints) -> Floats:
     """The product over rows. Cost O(N)."""
     check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
     column = np.ones(1)
-    for kernel, value in zip(channel._kernels, y.tolist(), strict=True):
+    for kernel, value in zip(channel.kernels, y.tolist(), strict=True):
         column = np.multiply.outer(column, kernel.matrix[:, value]).reshape(-1)
     return column
 
 
 def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
     """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
-    kernels = row_kernels(channel)
+    kernels = channel.kernels
     if kernels is None:
         return None
     chosen, which = np.unique(np.stack([kernels.assignment, y]), axis=1, return_inverse=True)
@@ -119,19 +117,18 @@ def _joined(first: RowKernels, second: RowKernels) -> RowKernels:
 
 
 def _product(first: RowKernel, second: RowKernel) -> RowKernel:
-    """Product of two columns, divided by its largest entry, with the digits of 1 - near."""
-    logs = first.log_near + second.log_near
+    """Product of two columns, divided by its largest entry, with all digits of 1 less it."""
+    logs = first.log_relative + second.log_relative
     most = logs.max()
     logs = logs - most if most > -np.inf else logs
-    kernel = RowKernel(np.exp(logs))
-    kernel.__dict__.update(log_near=logs, near=kernel.matrix, loss=-np.expm1(logs))
-    return kernel
+    relative = np.exp(logs)
+    return RowKernel.of(relative, relative, logs, -np.expm1(logs))
 
 
 def _error(kernels: RowKernels, count: int) -> float:
     """What rounding in a product of so many likelihoods can change, relative to how they vary."""
     sizes = [
-        float(np.abs(kernel.log_near[kernel.log_near > -np.inf]).max(initial=0.0))
+        float(np.abs(kernel.log_relative[kernel.log_relative > -np.inf]).max(initial=0.0))
         for kernel in kernels.distinct
     ]
     return 16.0 * count * ULP * float(np.array(sizes)[kernels.assignment].sum())

@@ -1,8 +1,8 @@
-"""Budgets for releases whose levels are chosen after earlier outputs: filters and odometers.
+"""Budgets for steps whose levels are chosen after earlier outputs: filters and odometers.
 
-Composed profiles, and the sum of squares in advanced composition, are for levels that are fixed
-beforehand, though mechanisms may depend on what came out. Where the next *level* is chosen after
-earlier outputs, less is known: what is used here is proved in docs/theory/filters.md.
+Composed profiles, and the sum of squares in advanced composition, need levels that are fixed
+beforehand; only mechanisms may depend on earlier outputs. If the next *level* depends on earlier
+outputs, fewer theorems hold. The ones used here are proved in docs/theory/filters.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised
-from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
+from fastpriv._core.search import bisect
+from fastpriv.accounting.ledger.amounts import (
+    SUM_DIGITS,
+    ZERO,
+    amount,
+    down,
+    minus,
+    plus,
+    times,
+    up,
+)
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import (
     earlier_relation,
@@ -29,19 +39,24 @@ from fastpriv.errors import InvalidInput, described, unread
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
 
 _RULES = ("basic", "zcdp")
-#: Orders less one that an odometer watches, with equal weights.
+#: The orders of an odometer, less one, with equal weights.
 _ORDERS = np.geomspace(0.05, 2000.0, 48)
-#: Levels beyond this one overflow when they are multiplied by an order: nothing is promised.
+#: Levels beyond this one overflow when they are multiplied by an order; the bound is infinite.
 _MOST_RHO = 1e290
-
-
-def zcdp_of(profile: PrivacyProfile) -> float:
-    """Return the least rho for which a release is rho-zCDP, rounded up; infinite for none."""
-    return profile.zcdp_level().upper
+#: Relative and absolute error of the logarithm of a mean of exponentials, far above its rounding.
+_LOG_ERROR = 1e-12
+#: Relative width of the bracket of an odometer's bound.
+_LOSS_WIDTH = 1e-14
+#: Relative margin that covers this width.
+_LOSS_MARGIN = 1e-12
+#: Width of the bracket of the largest rho, relative to its first upper bound.
+_RHO_WIDTH = 2.0**-52
+#: Rounding of e tanh(e/2), in units in the last place.
+_TANH_ULPS = 8.0
 
 
 class _Spends:
-    """What has been spent, as exact decimals, by any number of threads."""
+    """Exact totals of what has been spent, for any number of threads."""
 
     def __init__(self, relation: str | None) -> None:
         self._lock = RLock()
@@ -67,29 +82,28 @@ class _Spends:
 
     def _restore(self, spent: Any) -> None:
         given = check.mapping(spent, "spent")
-        self._level = amount(given["level"], "level", 1000)
-        self._delta = amount(given["delta"], "delta", 1000)
+        self._level = amount(given["level"], "level", SUM_DIGITS)
+        self._delta = amount(given["delta"], "delta", SUM_DIGITS)
         self._count = check.integer(given["count"], "count", 0)
         relation = optional_relation(given.get("relation"))
         recorded = given.get("recorded") is True or not self._count
         self._relation = relation if recorded else earlier_relation(relation)
 
     def _joined(self, release: Any) -> str | None:
-        """Return what neighbours are with one more release; the lock is held."""
-        known = isinstance(release, PrivacyProfile) and bool(release._parts)
+        """Return the relation with one more step; the lock is held."""
+        known = isinstance(release, PrivacyProfile) and bool(release.parts)
         return one_relation(self._relation, release.relation if known else None)
 
 
 class PrivacyFilter(_Spends):
     """An (epsilon, delta) budget that holds whatever levels are chosen after earlier outputs.
 
-    Rule "zcdp": releases are rho_i-zCDP given what came before, and are admitted while their sum is
-    at most the largest rho for which rho-zCDP is (epsilon, delta - reserved)-DP. All of them
-    together are then (epsilon, delta)-DP: Feldman and Zrnic (2021); Whitehouse, Ramdas, Rogers and
-    Wu (2023). A release of level e is at most e^2/2-zCDP, so this is never worse than advanced
-    composition, and the levels need not be known beforehand.
+    Rule "zcdp": steps are rho_i-zCDP given earlier outputs. They are admitted while their sum is at
+    most the largest rho for which rho-zCDP is (epsilon, delta - reserved)-DP. All of them together
+    are then (epsilon, delta)-DP (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023). A
+    step of level e is at most e^2/2-zCDP, so that this is never worse than advanced composition.
 
-    Rule "basic": levels and deltas add, Rogers, Roth, Ullman and Vadhan (2016).
+    Rule "basic": levels and deltas add (Rogers, Roth, Ullman and Vadhan 2016).
 
     Parameters
     ----------
@@ -98,11 +112,11 @@ class PrivacyFilter(_Spends):
     delta : float
         Total delta.
     rule : {"zcdp", "basic"}, optional
-        By default "zcdp" where delta is positive.
+        Default: "zcdp" if delta is positive.
     reserved : float
-        What of delta is for releases that have a delta of their own, under "zcdp"; their sum.
+        Under "zcdp", the part of delta for steps that have a delta of their own; these add.
     relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-        Which databases are neighbours. By default the relation of the first profile that is spent.
+        Which databases are neighbours. Default: the relation of the first profile that is spent.
         Declared levels must hold for it.
 
     Examples
@@ -143,20 +157,20 @@ class PrivacyFilter(_Spends):
             self._deltas = amount(self.reserved, "reserved")
 
     def spend(self, release: Any, count: int = 1) -> bool:
-        """Charge releases if they fit, and say whether they did; nothing is spent if not.
+        """Charge steps if they fit, and return whether they did; otherwise nothing is spent.
 
         Parameters
         ----------
         release : float, (epsilon, delta) or PrivacyProfile
-            Level of a release, for all outputs that it may be chosen after; or its profile, such as
+            Level of a step, given any earlier outputs; or its profile, such as
             ``PrivacyProfile.of(channel)``. Profiles for another relation are refused.
         count : int
-            How many of them.
+            Number of such steps.
 
         Returns
         -------
         bool
-            Whether the releases may be made. Safe to call from many threads.
+            Whether the steps may be run. Safe to call from many threads.
         """
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
@@ -171,7 +185,7 @@ class PrivacyFilter(_Spends):
             return True
 
     def admits(self, release: Any, count: int = 1) -> bool:
-        """Whether releases would fit now; nothing is spent."""
+        """Return whether steps would fit now; nothing is spent."""
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
         with self._lock:
@@ -185,14 +199,14 @@ class PrivacyFilter(_Spends):
 
     @property
     def remaining(self) -> dict[str, float]:
-        """What is left, rounded down: of epsilon (basic) or rho (zcdp), and of delta."""
+        """Remaining epsilon (basic) or rho (zcdp) and delta, rounded down."""
         name = "epsilon" if self.rule == "basic" else "rho"
         with self._lock:
             left = minus(self._most, self._level), minus(self._deltas, self._delta)
         return {name: down(left[0]), "delta": down(left[1])}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the budget and what has been spent, for JSON; amounts are exact decimals."""
+        """Return the budget and the totals for JSON; amounts are exact decimals."""
         given = {"epsilon": self.epsilon, "delta": self.delta, "rule": self.rule}
         with self._lock:
             return {**given, "reserved": self.reserved, "spent": self._spent()}
@@ -217,9 +231,12 @@ class PrivacyFilter(_Spends):
             result._restore(fields["spent"])
         except (KeyError, TypeError) as error:
             raise unread("filter", given, error) from None
-        if result._level > result._most or result._delta > result._deltas:
-            raise InvalidInput("this filter has spent more than its budget")
         return result
+
+    def _restore(self, spent: Any) -> None:
+        super()._restore(spent)
+        if self._level > self._most or self._delta > self._deltas:
+            raise InvalidInput("this filter has spent more than its budget")
 
     def __repr__(self) -> str:
         left = ", ".join(f"{name} {value:.6g}" for name, value in self.remaining.items())
@@ -227,14 +244,13 @@ class PrivacyFilter(_Spends):
 
 
 class PrivacyOdometer(_Spends):
-    """What has been spent so far, at any time, by releases whose levels are chosen on the way.
+    """A running bound on the privacy loss of steps whose levels are chosen on the way.
 
     With probability at least 1 - delta the privacy loss of neighbours is at most ``epsilon(delta)``
-    *at all times at once*, so that one may also stop when one likes what is shown: a mechanism that
-    stops before epsilon(delta) exceeds a number is (that number, delta)-DP. Under rho_i-zCDP
-    releases with sum V, exp((a - 1)(L - a V)) is a supermartingale for each order a > 1, and so is
-    the mean over 48 orders: by Ville's inequality it stays below 1/delta. The proof is in
-    docs/theory/filters.md.
+    *at all times at once*. A mechanism that stops before epsilon(delta) exceeds a number is
+    therefore (that number, delta)-DP. Under rho_i-zCDP steps with sum V, exp((a - 1)(L - a V)) is a
+    supermartingale for each order a > 1, and so is the mean over 48 orders. By Ville's inequality
+    it stays below 1/delta (docs/theory/filters.md).
 
     Parameters
     ----------
@@ -255,7 +271,7 @@ class PrivacyOdometer(_Spends):
         super().__init__(relation)
 
     def spend(self, release: Any, count: int = 1) -> None:
-        """Count releases: a level, or a PrivacyProfile that is zCDP; given what came before."""
+        """Count steps: a level or a zCDP profile, given earlier outputs."""
         rho, delta = _levels(release, True)
         if delta > 0.0 or rho == math.inf:
             raise InvalidInput(
@@ -275,37 +291,32 @@ class PrivacyOdometer(_Spends):
             return up(self._level)
 
     def epsilon(self, delta: float) -> float:
-        """Bound on the privacy loss at all times at once, but for a probability delta.
+        """Bound on the privacy loss at all times at once, except with probability delta.
 
-        The L at which the mean of exp((a - 1)(L - a V)) is 1/delta, rounded up; O(48) per halving.
+        It is the L at which the mean of exp((a - 1)(L - a V)) is 1/delta, rounded up.
         """
-        chance = check.real(delta, "delta", least=0.0, most=1.0)
+        probability = check.real(delta, "delta", least=0.0, most=1.0)
         spent = self.rho
-        if spent == 0.0 or chance == 1.0:
+        if spent == 0.0 or probability == 1.0:
             return 0.0
-        if chance == 0.0 or spent > _MOST_RHO:
+        if probability == 0.0 or spent > _MOST_RHO:
             return math.inf
-        target = -math.log(chance) + math.log(len(_ORDERS))
+        target = -math.log(probability) + math.log(len(_ORDERS))
 
-        def exceeds(loss: float) -> bool:
+        def below(loss: float) -> bool:
             logs = _ORDERS * (loss - (1.0 + _ORDERS) * spent)
-            most = float(logs.max())
-            return (
-                most + math.log(float(np.exp(logs - most).sum())) > target * (1.0 + 1e-12) + 1e-12
-            )
+            top = float(logs.max())
+            total = top + math.log(float(np.exp(logs - top).sum()))
+            return total <= target * (1.0 + _LOG_ERROR) + _LOG_ERROR
 
         low, high = 0.0, 1.0
-        while not exceeds(high):
+        while below(high):
             low, high = high, 2.0 * high
-        while high - low > 1e-14 * high:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            low, high = (low, middle) if exceeds(middle) else (middle, high)
-        return high * (1.0 + 1e-12)
+        _, loss = bisect(below, low, high, relative=_LOSS_WIDTH)
+        return loss * (1.0 + _LOSS_MARGIN)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what has been spent, for JSON; amounts are exact decimals."""
+        """Return the totals for JSON; amounts are exact decimals."""
         with self._lock:
             return {"spent": self._spent()}
 
@@ -324,9 +335,9 @@ class PrivacyOdometer(_Spends):
 
 
 def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
-    """Return the level of a release, as rho if ``concentrated``, and its delta."""
+    """Return the level of a step, as rho if ``concentrated``, and its delta."""
     if isinstance(release, PrivacyProfile):
-        level = zcdp_of(release) if concentrated else release.epsilon(0.0).upper
+        level = release.zcdp_level().upper if concentrated else release.epsilon(0.0).upper
         return level, 0.0
     if isinstance(release, tuple | list):
         if len(release) != 2:
@@ -337,11 +348,11 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
     else:
         epsilon, delta = release, 0.0
     level = check.real(epsilon, "epsilon", least=0.0)
-    chance = check.real(delta, "delta", least=0.0, most=1.0)
+    probability = check.real(delta, "delta", least=0.0, most=1.0)
     if concentrated:
-        # Of randomised response, exactly: Harrison and Manurangsi (2025); it is below e^2/2.
-        level = raised(level * math.tanh(0.5 * level), 8.0)
-    return level, chance
+        # The zCDP level of randomised response, below e^2/2 (Harrison and Manurangsi 2025).
+        level = raised(level * math.tanh(0.5 * level), _TANH_ULPS)
+    return level, probability
 
 
 def _largest_rho(epsilon: float, delta: float) -> float:
@@ -350,8 +361,5 @@ def _largest_rho(epsilon: float, delta: float) -> float:
     def holds(rho: float) -> bool:
         return PrivacyProfile.zcdp(rho).epsilon(delta).upper <= epsilon
 
-    low, high = 0.0, max(epsilon, 1.0)
-    for _ in range(52):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    top = max(epsilon, 1.0)
+    return bisect(holds, 0.0, top, absolute=_RHO_WIDTH * top)[0]

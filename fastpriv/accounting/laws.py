@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from fastpriv._core import validation as check
-from fastpriv.notions.law import Law
+from fastpriv.notions.notion import Law
 from fastpriv.notions.registry import NOTIONS
 
 __all__ = ["LAWS", "Law", "compose_levels"]

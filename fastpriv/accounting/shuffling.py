@@ -12,16 +12,17 @@ from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import Symmetric
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
-from fastpriv.accounting.profile.shuffled import Shuffled
+from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel, HammingChannel, RecordChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 
-#: Most people, and entries of all triples of laws.
-_PEOPLE, _ENTRIES = 10**12, 1 << 22
+#: Most people: their number is computed with as a double.
+_PEOPLE = 10**12
+#: Most entries of all triples of distributions: 32 MB.
+_ENTRIES = 1 << 22
 
 
 def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
@@ -91,7 +92,7 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
     """
     if isinstance(channel, HammingChannel):
         return _response(channel.space.sizes[0], channel.epsilon), True
-    kernels = row_kernels(channel.columns) if isinstance(channel, RecordChannel) else None
+    kernels = channel.columns.kernels if isinstance(channel, RecordChannel) else None
     if kernels is None:
         return channel.nearest_matrix(), False
     laws: Floats = np.ones((1, 1))

@@ -11,8 +11,8 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
 from fastpriv._core.rounding import raised
-from fastpriv.accounting.profile.atoms import Atom
 from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.steps.finite import FiniteStep
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
 
@@ -26,7 +26,7 @@ from fastpriv.adapters.dp_events import ChannelDpEvent, Unsupported, profile_of,
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from fastpriv.accounting.profile.measures import Measure
+    from fastpriv.accounting.profile.discrete import DiscreteLosses
 
 __all__ = ["ChannelDpEvent", "ProfileAccountant", "to_pld"]
 
@@ -77,7 +77,7 @@ class ProfileAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             self._private = False
         elif do_compose and profile is not None:
             self._profile = self._profile.compose(profile.self_compose(times))
-            if profile._parts:
+            if profile.parts:
                 self._neighboring_relation, self._open = relation, False
         return None
 
@@ -125,17 +125,17 @@ def to_pld(
     width = check.real(value_discretization_interval, "value_discretization_interval", least=1e-12)
     profile = mechanism if isinstance(mechanism, PrivacyProfile) else PrivacyProfile.of(mechanism)
     result = privacy_loss_distribution.identity(width)
-    if not all(isinstance(part, Atom) for part in profile._parts):
-        raise InvalidInput("only channels and declared levels become loss distributions here")
-    for atom, count in profile._atoms.items():
-        pmf = _pmf(atom.upper, width)
+    for step, count in profile.parts.items():
+        if not isinstance(step, FiniteStep):
+            raise InvalidInput("only channels and declared levels become loss distributions here")
+        pmf = _pmf(step.upper, width)
         result = result.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)
         )
     return result
 
 
-def _pmf(measure: Measure, width: float) -> Any:
+def _pmf(measure: DiscreteLosses, width: float) -> Any:
     """Return a measure with its losses rounded up to multiples of a width."""
     if measure.top > 1e9 * width:
         raise InvalidInput(f"losses up to {measure.top:g} need a wider grid than {width:g}")

@@ -1,4 +1,4 @@
-"""Profiles of the events of dp-accounting, and what is known about each under which relation."""
+"""The profile of each event of dp-accounting, under each relation that has a bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 
 optional("dp_accounting", "dp-accounting")
 
@@ -26,7 +26,7 @@ _Relation = privacy_accountant.NeighboringRelation
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ChannelDpEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """One release by a channel of ours, whose neighbours differ in the value of one row.
+    """One step of a fastpriv channel. Neighbours differ in the value of one record.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class ChannelDpEvent(dp_event.DpEvent):  # type: ignore[misc]
 
 
 class Unsupported(Exception):
-    """An event that is not taken, and why."""
+    """An event that is not supported, with the reason."""
 
 
 _ADDED = (_Relation.ADD_OR_REMOVE_ONE, _Relation.REPLACE_SPECIAL)
@@ -61,7 +61,7 @@ _FIXED_SIZE = dp_event.SampledWithoutReplacementDpEvent | dp_event.SampledWithRe
 _WRAPPERS = _FIXED_SIZE | dp_event.PoissonSampledDpEvent | dp_event.RepeatAndSelectDpEvent
 
 
-#: Noise on sums, for which a sample where a person is replaced has a bound.
+#: Noise on sums, for which a subsampled step has a bound if a record is replaced.
 _ON_SUMS = (
     dp_event.GaussianDpEvent
     | dp_event.LaplaceDpEvent
@@ -72,7 +72,7 @@ _ON_SUMS = (
 
 
 def replaces(event: Any) -> bool:
-    """Whether an event is about neighbours that differ in the value of one row."""
+    """Whether the neighbours of an event differ in the value of one record."""
     if isinstance(event, dp_event.ComposedDpEvent):
         return any(map(replaces, event.events))
     if isinstance(event, dp_event.SelfComposedDpEvent):
@@ -86,7 +86,7 @@ def _cached(event: Any, relation: Any) -> PrivacyProfile | None:
 
 
 def profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
-    """Return the profile of one event, None for one that shows its input."""
+    """Return the profile of one event, None for an event that reveals its input."""
     if isinstance(event, dp_event.NonPrivateDpEvent):
         return None
     if isinstance(event, dp_event.NoOpDpEvent):
@@ -131,7 +131,7 @@ def _channel(event: ChannelDpEvent, relation: str) -> PrivacyProfile:
 
 
 def _response(event: Any, relation: str) -> PrivacyProfile | None:
-    """Randomised response; a record that is taken out is replaced by a uniform answer."""
+    """Randomised response; a removed record is replaced by a uniform answer."""
     noise = check.real(event.noise_parameter, "noise_parameter", least=0.0, most=1.0)
     m = check.integer(event.num_buckets, "num_buckets", 1)
     if m == 1:
@@ -227,7 +227,7 @@ def _repeated(event: Any, relation: str) -> PrivacyProfile | None:
 def _sampled(
     event: Any, made: PrivacyProfile | None, use: Callable[[PrivacyProfile], PrivacyProfile]
 ) -> PrivacyProfile | None:
-    """Return what an event makes of the profile of its subevent, or say why it is not taken."""
+    """Return the profile of an event from its subevent's, or raise why it is not supported."""
     try:
         return made if made is None else use(made)
     except InvalidInput as error:
@@ -239,7 +239,7 @@ def _sampled(
 def _tree(event: Any, relation: str) -> PrivacyProfile | None:
     """A record is in at most ceil(log2(steps + 1)) nodes of one tree.
 
-    Where it is replaced by another, in its place, each of these moves twice as far.
+    If it is replaced by another record, each of these moves twice as far.
     """
     counts = event.step_counts if hasattr(event.step_counts, "__len__") else [event.step_counts]
     steps = max((check.integer(count, "step_counts", 0) for count in counts), default=0)
@@ -256,7 +256,7 @@ def _zcdp(event: Any, relation: str) -> PrivacyProfile:
     return PrivacyProfile.zcdp(event.rho, event.xi, relation=relation)
 
 
-#: Events of dp-accounting that are taken, the relations of neighbours they are taken for, and how.
+#: Supported events of dp-accounting, with their relations of neighbours and their profiles.
 SUPPORTED: dict[type, tuple[tuple[Any, ...], Callable[[Any, str], PrivacyProfile | None]]] = {
     ChannelDpEvent: ((_Relation.REPLACE_ONE,), _channel),
     dp_event.RandomizedResponseDpEvent: (_REPLACED, _response),

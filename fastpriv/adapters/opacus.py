@@ -17,19 +17,19 @@ __all__ = ["make_accountant"]
 def make_accountant(name: str = "fastpriv") -> type[Any]:
     """Return an accountant class for Opacus, whose epsilon is certified from above.
 
-    A step is Gaussian noise on a Poisson sample, for neighbours of which one has a person more, as
-    Opacus's own accountants assume. Steps of different noise and rates are composed exactly.
+    A step is Gaussian noise on a Poisson sample. Neighbours differ by one added or removed record,
+    as in Opacus's own accountants. Steps of different noise and rates are composed exactly.
 
     Parameters
     ----------
     name : str
-        What ``mechanism()`` returns, and the name to register it by.
+        The name to register it by, which ``mechanism()`` returns.
 
     Returns
     -------
     subclass of opacus.accountants.IAccountant
         With ``step``, ``get_epsilon(delta)``, ``get_delta(epsilon)``, ``history``, ``state_dict``.
-        A step costs nothing; a question is one composition, kept until the next step.
+        A step takes no time. A question takes one composition, kept until the next step.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def make_accountant(name: str = "fastpriv") -> type[Any]:
             self.history: list[tuple[float, float, int]] = []
 
         def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-            """Count one step; bad input is refused at once, and not at the end of the training."""
+            """Count one step. Invalid input is refused now, not at the end of the training."""
             noise = check.real(noise_multiplier, "noise_multiplier", least=0.0)
             rate = check.real(sample_rate, "sample_rate", least=0.0, most=1.0)
             if self.history and tuple(self.history[-1][:2]) == (noise, rate):
@@ -61,11 +61,11 @@ def make_accountant(name: str = "fastpriv") -> type[Any]:
                 self.history.append((noise, rate, 1))
 
         def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
-            """Least epsilon at a delta, rounded up; further arguments are those of others."""
+            """Return the smallest epsilon at a delta, rounded up; ignore further arguments."""
             return profile_of(self.history).epsilon(delta).upper
 
         def get_delta(self, epsilon: float) -> float:
-            """Least delta at an epsilon, rounded up."""
+            """Return the smallest delta at an epsilon, rounded up."""
             return profile_of(self.history).delta(epsilon).upper
 
         def __len__(self) -> int:

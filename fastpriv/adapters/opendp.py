@@ -10,11 +10,11 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import optional
-from fastpriv.accounting.profile.atoms import Atom, from_envelope
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation
+from fastpriv.accounting.profile.steps.finite import FiniteStep, from_envelope
 from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.realised import drawn_level
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["make_channel", "measurement_profile", "to_privacy_profile"]
 
-#: Levels at which a curve is read, and the delta below which it is not followed.
-_READ, _LEAST = 1 << 10, 1e-18
+#: Levels at which a curve is read.
+_READ = 1 << 10
+#: Delta below which a curve is not followed.
+_LEAST = 1e-18
 #: Orders less one at which Renyi divergences are read.
 _ORDERS = np.geomspace(0.05, 1e3, 160)
 
@@ -33,10 +35,10 @@ _ORDERS = np.geomspace(0.05, 1e3, 160)
 def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     """Return a channel as a measurement that OpenDP's combinators compose.
 
-    From vectors of n integers, row i in 0 .. m_i - 1, under the Hamming distance (neighbours
-    differ in one row), to outputs drawn by ``channel.sample`` with the operating system's entropy,
-    under the max-divergence. Where rows have different sizes, a value that is too large for its
-    row counts as the largest one.
+    Its inputs are vectors of n integers, record i in 0 .. m_i - 1, under the Hamming distance:
+    neighbours differ in one record. Its outputs are sampled by ``channel.sample`` with the entropy
+    of the operating system, under the max-divergence. If records have different sizes, a value that
+    is too large for its record counts as the largest one.
 
     Parameters
     ----------
@@ -46,10 +48,10 @@ def make_channel(channel: AbstractChannel | ArrayLike) -> Any:
     Returns
     -------
     opendp.Measurement
-        Its privacy map sends d changed rows to d times the DP level of the probabilities that are
-        drawn, rounded up (group privacy). Its outputs are lists of row values where outputs are
-        databases, and integers otherwise. OpenDP takes our word for the map, so its features
-        "contrib" and "honest-but-curious" must be enabled.
+        Its privacy map sends d changed records to d times the DP level of the sampler, rounded up
+        (group privacy). Its outputs are lists of values if outputs are databases, and integers
+        otherwise. OpenDP cannot check the map, so its features "contrib" and "honest-but-curious"
+        must be enabled.
 
     Examples
     --------
@@ -91,28 +93,27 @@ def measurement_profile(
 ) -> PrivacyProfile:
     """Return the profile of an OpenDP measurement, from its privacy map at a distance.
 
-    What OpenDP knows is a bound, so the profile is one from above:
+    The map of OpenDP is a bound, so the profile is an upper bound:
 
     - max-divergence, also approximate: the worst mechanism of that level;
-    - zero-concentrated divergence, also approximate: ``PrivacyProfile.zcdp``, and with the
-      probability delta everything is shown;
+    - zero-concentrated divergence, also approximate: ``PrivacyProfile.zcdp``, and with probability
+      delta everything is revealed;
     - smoothed max-divergence: a curve, read at 1,025 levels. The curve of a mechanism is convex in
-      e^epsilon, so it is below the chords of these, and below the last point beyond it;
+      e^epsilon, so it is below the chords of these points, and below the last point beyond it;
     - Renyi divergence: ``PrivacyProfile.renyi`` at 160 orders.
 
-    Composed here they spend far less than OpenDP's sums of levels.
+    The composed profile is far below OpenDP's sums of levels.
 
     Parameters
     ----------
     measurement : opendp.Measurement or opendp.PrivacyProfile
         Any measurement with one of these output measures; or a curve itself, without ``d_in``.
     d_in : distance
-        Of neighbours, as ``measurement.map`` takes it.
+        Distance of neighbours, as in ``measurement.map``.
     relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-        Which databases are at this distance. Known from metrics between data sets: symmetric and
-        insert-delete distances are "add-or-remove", and "replace-one" from distance 2 if that is
-        asked for; Hamming and change-one distances are "replace-one". For other metrics, such as
-        distances of sums, it is "add-or-remove" unless given.
+        The relation of databases at this distance. By default "add-or-remove" for symmetric and
+        insert-delete distances, which may also be "replace-one" from distance 2 on, "replace-one"
+        for Hamming and change-one distances, and "add-or-remove" for other metrics.
 
     Examples
     --------
@@ -131,13 +132,12 @@ def measurement_profile(
         measure, level = str(measurement.output_measure), measurement.map(d_in)
     except AttributeError:
         raise InvalidInput(
-            f"an OpenDP measurement is needed, got {described(measurement)}"
+            f"measurement must be an OpenDP measurement; got {described(measurement)}."
         ) from None
     read = _READERS.get(measure)
     if read is None:
         raise InvalidInput(
-            f"no profile is known for the measure {described(measure)}; known are "
-            f"{', '.join(_READERS)}"
+            f"the output measure must be one of {', '.join(_READERS)}; got {described(measure)}."
         )
     return read(level).with_relation(_relation(measurement, d_in, relation))
 
@@ -151,10 +151,10 @@ def _relation(measurement: Any, d_in: Any, relation: str | None) -> str:
     kind = natural if relation is None else as_relation(relation)
     if kind == natural or (natural == ADDED and kind == REPLACED and d_in >= 2):
         return kind
-    remedy = "; give d_in=2" if (natural, kind) == (ADDED, REPLACED) else ""
+    remedy = " Give d_in=2." if (natural, kind) == (ADDED, REPLACED) else ""
     raise InvalidInput(
         f"relation must be {natural!r} for the metric {metric} and d_in={described(d_in)}; got "
-        f"{kind!r}{remedy}"
+        f"{kind!r}.{remedy}"
     )
 
 
@@ -223,7 +223,9 @@ def _curve(level: Any) -> PrivacyProfile:
     high[:, 0] = np.minimum(high[:, 0], 1.0)
     low = np.zeros((1, 2))
     key = ("laws", low.tobytes(), high.tobytes())
-    return PrivacyProfile({Atom(from_envelope(low, False), from_envelope(high, True), key): 1})
+    return PrivacyProfile(
+        {FiniteStep(from_envelope(low, False), from_envelope(high, True), key): 1}
+    )
 
 
 def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
@@ -245,14 +247,14 @@ _READERS: dict[str, Callable[[Any], PrivacyProfile]] = {
 def to_privacy_profile(profile: PrivacyProfile) -> Any:
     """Return a profile as OpenDP's privacy profile: the distance of its smoothed max-divergence.
 
-    It answers ``epsilon(delta)`` and ``delta(epsilon)`` as those of OpenDP's own measurements do.
-    (OpenDP 0.16 does not take one from the privacy map of a user's measurement.)
+    It answers ``epsilon(delta)`` and ``delta(epsilon)`` like profiles of OpenDP's own measurements.
+    (OpenDP 0.16 does not accept one from the privacy map of a user's measurement.)
 
     Parameters
     ----------
     profile : PrivacyProfile
-        Its upper bound is read. The distance of neighbours that it belongs to is ``relation``:
-        1 in the symmetric distance for "add-or-remove", in the Hamming distance for "replace-one".
+        Its upper bound is read. Neighbours have distance 1: in the symmetric distance for the
+        relation "add-or-remove", in the Hamming distance for "replace-one".
 
     Examples
     --------
@@ -266,7 +268,7 @@ def to_privacy_profile(profile: PrivacyProfile) -> Any:
     """
     dp = optional("opendp.prelude", "opendp")
     if not isinstance(profile, PrivacyProfile):
-        raise InvalidInput(f"a PrivacyProfile is needed, got {described(profile)}")
+        raise InvalidInput(f"profile must be a PrivacyProfile; got {described(profile)}.")
 
     def delta(epsilon: float) -> float:
         return profile.delta(check.real(epsilon, "epsilon", least=0.0)).upper

@@ -1,4 +1,4 @@
-"""Two mechanisms side by side, and which of two levels is better as far as that is proved."""
+"""``compare``: two mechanisms side by side, and which levels are proved to be better."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fastpriv.results import Bracket, top
 
 __all__ = ["Comparison", "compare"]
 
-#: Levels that are closer than this, relative to 1 + level, are not told apart.
+#: Levels that differ by less than this, relative to 1 + level, count as the same.
 _SAME = 1e-9
 
 
@@ -51,11 +51,8 @@ class Comparison(Tabular):
 
     def __getitem__(self, notion: str) -> str | None:
         """Return which of the two has the better level: "first", "second", "same", or None."""
-        first, second = (
-            self.first[notion],
-            self.second[notion],
-        )  # an unknown name says what is known
-        del first, second
+        for audited in (self.first, self.second):
+            audited[notion]  # raises for a name that is not among its levels
         return better(self.first.levels[notion], self.second.levels[notion])
 
     def columns_of_table(self) -> dict[str, list[Any]]:
@@ -98,14 +95,14 @@ def compare(
     notions: Iterable[str] | None = None,
     time_limit: float | None = None,
 ) -> Comparison:
-    """Audit two mechanisms on the same databases and say which is better at each notion.
+    """Audit two mechanisms on the same databases and find which is better at each notion.
 
     Parameters
     ----------
     first, second : channels, 2-D arrays, releases or reports of releases
         The mechanisms.
     prior : Distribution or 1-D array, optional
-        Law of the databases, for levels that depend on one.
+        Distribution of the databases, for levels that depend on one.
     notions : list of str, optional
         Which levels to compare; see :func:`audit`.
     time_limit : float, optional
@@ -114,8 +111,8 @@ def compare(
     Returns
     -------
     Comparison
-        Shows as a table; ``comparison["dp"]`` is "first", "second", "same", or None where the
-        brackets of the two overlap. ``to_frame``, ``to_csv``, ``to_latex``.
+        Shows as a table. ``comparison["dp"]`` is "first", "second", "same", or None if the
+        brackets of the two overlap. It is written by ``to_frame``, ``to_csv`` and ``to_latex``.
 
     Examples
     --------
@@ -141,8 +138,8 @@ def side_by_side(first: Audit, second: Audit) -> Comparison:
     """Compare two audits, which must be about the same databases."""
     if first.channel.space != second.channel.space:
         raise InvalidInput(
-            f"the two are for different databases, {first.channel.space!r} and "
-            f"{second.channel.space!r}; for a matrix Channel(matrix, sizes), or give --sizes"
+            f"the two mechanisms must have the same databases; got {first.channel.space!r} and "
+            f"{second.channel.space!r}. For a matrix use Channel(matrix, sizes), or --sizes."
         )
     return Comparison(first, second)
 

@@ -1,4 +1,4 @@
-"""The cheap levels of many mechanisms at once, as a table."""
+"""``audit_many``: the cheap levels of many mechanisms, as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.auditing.case import guaranteed
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import FastprivError, InvalidInput, described
-from fastpriv.measures.stacks import is_stack
+from fastpriv.measures.inputs import is_stack
+from fastpriv.measures.levels import LEVELS
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 
@@ -36,7 +37,7 @@ _CHEAP = (
     "leakage-factor",
     "worst-leakage-factor",
 )
-#: Entries of the matrices that are measured together.
+#: Entries of the matrices that are measured together: they stay in the cache.
 _TOGETHER = 1 << 20
 
 PriorLike = Distribution | ArrayLike
@@ -60,8 +61,13 @@ class _Task:
     channel: Any
     prior: Any
 
+    def level(self, slug: str) -> Any:
+        """Return the level of one notion."""
+        alone = NOTIONS[slug].scope == "mechanism"
+        return LEVELS[slug](self.channel) if alone else LEVELS[slug](self.channel, self.prior)
+
     def alone(self) -> Iterator[_Task]:
-        """Take the matrices of a stack one by one."""
+        """Yield the matrices of a stack one by one."""
         for k, place in enumerate(self.places):
             own = isinstance(self.prior, np.ndarray) and self.prior.ndim == 2
             yield _Task(place[None], self.channel[k], self.prior[k] if own else self.prior)
@@ -73,20 +79,20 @@ def audit_many(
     executor: Executor | Any = None,
     progress: bool = False,
 ) -> Any:
-    """Levels of many mechanisms: one row for each mechanism, one column for each notion.
+    """Measure many mechanisms: one row for each mechanism, one column for each notion.
 
-    The columns are the notions that cost one or two passes over a matrix. Three of them need no
-    prior: "dp", "strong-dp" and "maximal-leakage". Under a prior there are "identifiability",
-    "mutual-information", "pml", "information-privacy", "leakage-factor" and
-    "worst-leakage-factor" too. :func:`audit` has the other notions, for one mechanism.
+    The columns are the notions that cost one or two passes over a matrix: "dp", "strong-dp" and
+    "maximal-leakage". A prior adds "identifiability", "mutual-information", "pml",
+    "information-privacy", "leakage-factor" and "worst-leakage-factor". :func:`audit` has the other
+    notions, for one mechanism.
 
     Parameters
     ----------
     channels : array of shape (B, N, K), or sequence of channels and 2-D arrays
-        The mechanisms. Matrices of one shape are measured together, however they are mixed with
-        others. A plain matrix is one row with as many values as it has rows.
+        The mechanisms. Matrices of one shape are measured together. A 2-D array is a mechanism
+        on one record; row x is the output distribution for value x.
     priors : Distribution, 1-D array, array of shape (B, N), or sequence, optional
-        One law of the database for all mechanisms, or one for each of them.
+        One distribution of the database for all mechanisms, or one for each of them.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to run: a process pool, Dask's ``client.get_executor()``, or the client itself. By
         default here, on threads.
@@ -97,13 +103,13 @@ def audit_many(
     -------
     pandas.DataFrame or dict
         Columns by the notion's slug, one row for each mechanism in the given order. Without pandas
-        a dict of arrays. Levels are rounded up, and the upper end is taken of a bracket. Cost
-        O(B N K) for matrices; structured channels cost what their measures cost.
+        a dict of arrays. Levels are rounded up; a bracket is replaced by its upper bound. Cost
+        O(B N K) for matrices; structured channels cost as much as their measures.
 
     Raises
     ------
     InvalidInput
-        If a mechanism or a prior is not one. The message says which.
+        If a mechanism or a prior is invalid. The message names its place.
 
     Examples
     --------
@@ -134,16 +140,15 @@ def audit_many(
 def _measured(task: _Task, slugs: list[str]) -> tuple[Ints, list[Any]]:
     """Return the places of some channels and their levels, notion by notion."""
     try:
-        notions = [NOTIONS[slug] for slug in slugs]
-        levels = [guaranteed(notion, notion.level(task.channel, task.prior)) for notion in notions]
+        levels = [guaranteed(NOTIONS[slug], task.level(slug)) for slug in slugs]
     except FastprivError as problem:
         if is_stack(task.channel):
-            for one in task.alone():  # the one that is wrong says which it is
+            for one in task.alone():  # the first invalid one raises with its own place
                 _measured(one, slugs)
         raise type(problem)(f"channels[{task.places[0]}]: {problem}") from None
     if is_stack(task.channel):
         return task.places, levels
-    return task.places, [float(level) for level in levels]  # of a bracket, the guaranteed end
+    return task.places, [float(level) for level in levels]  # of a bracket, the guaranteed bound
 
 
 def _tasks(channels: Any, priors: Any) -> tuple[int, list[_Task]]:
@@ -152,8 +157,8 @@ def _tasks(channels: Any, priors: Any) -> tuple[int, list[_Task]]:
         stack = check.array(channels, "channels")
         if stack.ndim != 3 or stack.size == 0:
             raise InvalidInput(
-                "channels must be an array of shape (B, N, K) with no empty side or a sequence of "
-                f"channels, got shape {stack.shape}"
+                "channels must be a non-empty array of shape (B, N, K) or a sequence of channels; "
+                f"got shape {stack.shape}."
             )
         laws = _vector(priors, 0) if isinstance(priors, Distribution) else _numbers(priors)
         if priors is None or laws is not None:
@@ -162,12 +167,12 @@ def _tasks(channels: Any, priors: Any) -> tuple[int, list[_Task]]:
         channels = list(stack)
     elif isinstance(channels, AbstractChannel) or not isinstance(channels, Iterable):
         raise InvalidInput(
-            f"channels must be a sequence of channels, got {described(channels)}; for one "
-            "mechanism use audit"
+            f"channels must be a sequence of channels; got {described(channels)}. For one "
+            "mechanism call audit."
         )
     listed = list(channels)
     if not listed:
-        raise InvalidInput("channels must not be empty")
+        raise InvalidInput("channels must not be empty.")
     return len(listed), list(_grouped(listed, _each(priors, len(listed))))
 
 
@@ -181,8 +186,8 @@ def _check_shapes(laws: Floats | None, shape: tuple[int, ...]) -> None:
     """Refuse priors that do not fit a stack of channels."""
     if laws is not None and laws.shape not in ((shape[1],), shape[:2]):
         raise InvalidInput(
-            f"the priors of {shape[0]} channels with {shape[1]} inputs must have shape "
-            f"({shape[1]},) or {shape[:2]}, got {laws.shape}"
+            f"priors must have shape ({shape[1]},) or {shape[:2]}, for {shape[0]} channels with "
+            f"{shape[1]} inputs; got {laws.shape}."
         )
 
 
@@ -198,12 +203,12 @@ def _each(priors: Any, count: int) -> list[Any]:
             return [check.law(listed, "priors")] * count
         if len(listed) == count:
             return list(listed)
-        raise InvalidInput(f"priors must be one, or one for each of {count}; got {len(listed)}")
-    raise InvalidInput(f"priors must be laws, got {described(priors)}")
+        raise InvalidInput(f"priors must be one, or one for each of {count}; got {len(listed)}.")
+    raise InvalidInput(f"priors must be distributions; got {described(priors)}.")
 
 
 def _is_number(prior: Any) -> bool:
-    """Whether it is the probability of a value rather than a law."""
+    """Whether it is the probability of a value rather than a distribution."""
     return not isinstance(prior, Distribution) and check.array(prior, "priors").ndim == 0
 
 
@@ -217,8 +222,8 @@ def _grouped(channels: list[Any], priors: list[Any]) -> Iterator[_Task]:
             continue
         if law is not None and law.shape != matrix.shape[:1]:
             raise InvalidInput(
-                f"channels[{place}] has {matrix.shape[0]} inputs, but its prior has shape "
-                f"{law.shape}"
+                f"priors[{place}] must have {matrix.shape[0]} entries, as channels[{place}] has "
+                f"inputs; got shape {law.shape}."
             )
         groups.setdefault(matrix.shape, []).append((place, matrix, law))
     for group in groups.values():
@@ -229,27 +234,27 @@ def _grouped(channels: list[Any], priors: list[Any]) -> Iterator[_Task]:
 
 
 def _matrix(channel: Any, place: int) -> Floats | None:
-    """Return the matrix of a channel of one row, None if the channel has a structure."""
+    """Return the matrix of a channel on one record, None if the channel has a structure."""
     if isinstance(channel, Channel) and channel.space.n == 1:
-        return channel._matrix
+        return channel.table()
     if isinstance(channel, AbstractChannel):
         return None
     if isinstance(channel, Distribution) or hasattr(channel, "channel"):
         kind = type(channel).__name__
-        raise InvalidInput(f"channels[{place}] must be a channel or a matrix, got a {kind}")
+        raise InvalidInput(f"channels[{place}] must be a channel or a matrix; got a {kind}.")
     matrix = check.array(channel, f"channels[{place}]")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(
-            f"channels[{place}] must be a channel or a matrix, got shape {matrix.shape}"
+            f"channels[{place}] must be a channel or a matrix; got shape {matrix.shape}."
         )
     return matrix
 
 
 def _vector(prior: Any, place: int) -> Floats | None:
-    """Return the vector of a prior on one row, None for other priors and no prior."""
+    """Return the vector of a prior on one record, None for other priors and no prior."""
     if isinstance(prior, Distribution):
-        plain = prior.space.n == 1 and prior._logs() is None
-        return prior._vector() if plain else None
+        plain = prior.space.n == 1 and prior.logs_if_rare() is None
+        return prior.probabilities() if plain else None
     return None if prior is None else check.array(prior, f"priors[{place}]")
 
 

@@ -1,14 +1,18 @@
-"""An audit as one HTML page: for a phone, a desk, a dark room and paper, with nothing to fetch."""
+"""An audit as one HTML page that loads nothing, with figures in the page's colours and fonts."""
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Callable
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastpriv import __version__
+from fastpriv import __version__, plot
+from fastpriv._core.extras import optional
 from fastpriv._text.html import document, listed, part, row, section
-from fastpriv.auditing.figures import figures
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge
 from fastpriv.notions.registry import NOTIONS
 
 if TYPE_CHECKING:
@@ -16,6 +20,14 @@ if TYPE_CHECKING:
 
 #: Most numbers that a page starts with.
 _CARDS = 4
+#: Parts of the figures in this colour get the colour of the page's text.
+_TEXT = "#010203"
+#: Greys that the figures use for text and thin lines.
+_GREYS = ("#404040", "#262626", "#000000")
+#: Records of all sampled outputs that a figure passes through the mechanism: about a second.
+_DRAWN = 1 << 20
+#: The same for records of different kinds, which cost more.
+_DIFFERENT = 1 << 14
 
 
 def page(audit: Audit, plots: bool) -> str:
@@ -103,3 +115,85 @@ def _implied(implied: Implied) -> str:
 def _name(title: str) -> str:
     """Begin a title with a capital, unless it is a symbol."""
     return title if "_" in title else title[0].upper() + title[1:]
+
+
+class Figure(NamedTuple):
+    """One figure: its caption, and the SVG element."""
+
+    caption: str
+    svg: str
+
+
+def figures(audit: Audit) -> list[Figure]:
+    """Draw the levels, the leakage of outputs and the privacy profile, those that can be drawn."""
+    matplotlib: Any = optional("matplotlib", "plot")
+    prior = audit.prior
+    # Outputs that are drawn at random, where there are too many, each cost one pass over the rows.
+    rows = audit.channel.kernels
+    kinds = 1 if rows is None else len(rows.distinct)
+    draws = min(max(10, min(100, _DRAWN // audit.channel.space.n)), _DIFFERENT // kinds)
+    wanted: list[tuple[str, float, Callable[[Any], Any]]] = []
+    if audit.levels:
+        wanted.append(
+            (
+                "Levels side by side: shorter is more private.",
+                1.0 + 0.17 * sum(level.unit == "nats" for level in audit.levels.values()),
+                lambda ax: plot.levels(audit, ax=ax),
+            )
+        )
+    if prior is not None and "pml" in audit and draws >= 10:
+        wanted.append(
+            (
+                "Leakage of the outputs, each as wide as it is likely.",
+                3.4,
+                lambda ax: plot.leakage(audit.channel, prior, draws=draws, ax=ax),
+            )
+        )
+    if "approximate-dp-1e-3" in audit:  # all neighbours can be compared
+        wanted.append(
+            (
+                "Privacy profile: the delta that each epsilon leaves.",
+                3.4,
+                lambda ax: plot.profile(audit.channel, labels=["this mechanism"], ax=ax),
+            )
+        )
+    drawn = []
+    for number, (caption, height, draw) in enumerate(wanted):
+        try:
+            with matplotlib.rc_context(_style(number)):
+                drawn.append(Figure(caption, _svg(draw, height, caption, number)))
+        except (Infeasible, InvalidInput, SolverFailure, TooLarge):
+            continue  # what cannot be measured is in the list of what was skipped
+    return drawn
+
+
+def _style(number: int) -> dict[str, Any]:
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    return {
+        **dict.fromkeys(names, _TEXT),
+        "font.size": 9.0,
+        "svg.fonttype": "none",
+        "svg.hashsalt": f"fastpriv-{number}",
+    }
+
+
+def _svg(draw: Callable[[Any], Any], height: float, caption: str, number: int) -> str:
+    """Draw on a figure of its own and return the bare SVG element, its ids apart from others'."""
+    module: Any = optional("matplotlib.figure", "plot")
+    figure = module.Figure(figsize=(4.4, height), layout="constrained")
+    draw(figure.subplots())
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.S)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>f{number}-", text)
+    for colour in (_TEXT, *_GREYS):
+        text = text.replace(colour, "currentColor")
+    view = re.search(r'viewBox="[^"]*"', text)
+    assert view is not None
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'{view[0]} role="img" aria-label="{escape(caption)}">'
+    )
+    return head + text[text.index(">") + 1 :]

@@ -1,4 +1,4 @@
-"""The audit of a mechanism: every level with its meaning, as text, JSON or a page."""
+"""The result of an audit: every level with its meaning, as text, JSON or a page."""
 
 from __future__ import annotations
 
@@ -23,13 +23,19 @@ __all__ = ["Audit", "Implied", "Level"]
 
 #: What levels are about, in the order in which they are shown.
 SCOPES = {
-    "mechanism": "Whatever the law of the database",
+    "mechanism": "For every distribution of the database",
     "prior": "Under the prior",
     "secret": "About the secret S, through S -> X -> Y",
     "facts": "The prior itself",
 }
-#: Width of the text, and of its columns of titles and values.
-_WIDTH, _TITLE, _VALUE = 100, 26, 27
+#: Width of the text.
+_WIDTH = 100
+#: Width of the column of titles.
+_TITLE = 26
+#: Width of the column of values, unless one is longer.
+_VALUE = 27
+#: Relative difference from which on a measured level is better than an implied one.
+_BETTER = 1e-9
 #: Significant digits of a level.
 DIGITS = 6
 
@@ -45,21 +51,21 @@ class Level:
     title : str
         The notion in words.
     value : float or Bracket
-        The number, rounded against the mechanism; a bool for questions of yes or no, an int for
+        The number, rounded against the mechanism; a bool for yes-or-no questions, an int for
         counts.
     unit : str
         "nats", "share", "probability", "rows", "outputs" or "".
     meaning : str
-        What the number says, in one sentence.
+        The meaning of the number, in one sentence.
     worst : Witness, Adversary or None
-        What attains it: an output and the databases it tells apart, or an adversary.
+        What attains it: an output and the databases it separates, or an adversary.
     where : str
-        The same in one sentence, or why it was not located; empty where nothing can be pointed at.
+        The same in one sentence, or why it was not located. Empty if there is nothing to show.
     source : str
         The paper and the statement that defines it.
     scope : {"mechanism", "prior", "secret", "facts"}
-        Whether it holds whatever the law of the database, under the prior, about S, or is a fact
-        about the prior alone.
+        Whether it holds for every distribution of the database, under the prior, about S, or is a
+        fact about the prior alone.
 
     Examples
     --------
@@ -68,9 +74,9 @@ class Level:
     >>> round(level.value, 6), level.unit
     (1.098612, 'nats')
     >>> level.meaning
-    'Changing one row changes the chance of any output by a factor of at most 3.'
+    'Changing one record changes the probability of any output by a factor of at most 3.'
     >>> level.where
-    'Output 0, for 0 against 1, which differ in row 0.'
+    'Output 0, for 0 against 1, which differ in record 0.'
     """
 
     notion: str
@@ -85,13 +91,13 @@ class Level:
 
     @property
     def shown(self) -> str:
-        """The value in a few digits, rounded up (a chance of error down), with its unit."""
+        """The value in a few digits, rounded up (error probabilities down), with its unit."""
         from_below = NOTIONS[self.notion].direction == "lower"
         return quantity(shown(self.value, DIGITS, from_below=from_below), self.unit)
 
     @property
     def place(self) -> str:
-        """What attains the level, introduced as the worst case; empty where nothing is known."""
+        """What attains the level, introduced as the worst case; empty if nothing is known."""
         return f"Worst case: {self.where}" if self.worst is not None else self.where
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,15 +121,15 @@ class Implied:
     Attributes
     ----------
     notion : str
-        What is guaranteed.
+        The notion that is guaranteed.
     level : float
-        Up to which level.
+        The level that is not exceeded.
     premise : str
         The measured notion that it follows from.
     steps : tuple of Step
         The theorems, in order.
     measured : float, Bracket or None
-        What was measured of the notion itself: no more than ``level``, but for rounding.
+        The measured level of the notion itself: at most ``level``, except for rounding.
 
     Examples
     --------
@@ -143,7 +149,7 @@ class Implied:
     @property
     def better(self) -> bool:
         """Whether measuring gave a better level than the theorems do."""
-        return self.measured is not None and top(self.measured) < self.level * (1.0 - 1e-9)
+        return self.measured is not None and top(self.measured) < self.level * (1.0 - _BETTER)
 
     @property
     def shown(self) -> str:
@@ -152,7 +158,7 @@ class Implied:
 
     @property
     def reason(self) -> str:
-        """What the guarantee follows from, and how what was measured compares, in words."""
+        """The premise with its sources, and whether the measured level is better, in words."""
         sources = "; ".join(dict.fromkeys(step.source for step in self.steps))
         text = f"from {self.premise} ({sources})"
         if self.better and self.measured is not None:
@@ -179,7 +185,7 @@ class Audit(Tabular):
     Attributes
     ----------
     name : str
-        What the mechanism is called.
+        The name of the mechanism.
     levels : dict
         :class:`Level` by notion: "dp", "strong-dp", "channel-capacity", "pml", ...
     implied : list
@@ -187,9 +193,9 @@ class Audit(Tabular):
     skipped : dict
         Notions that were not measured, each with the reason.
     notes : tuple of str
-        What else to know.
+        Remarks about the input.
     channel, prior
-        What was audited.
+        The audited mechanism and the prior, or None.
 
     Examples
     --------
@@ -226,11 +232,11 @@ class Audit(Tabular):
 
     @property
     def summary(self) -> str:
-        """The sizes of what was audited, in one line."""
-        space, outputs = self.channel.space, self.channel._output_count
-        counts = ((space.size, "database"), (space.n, "row"), (outputs, "output"))
-        databases, rows, outcomes = (f"{short(n)} {name}{'s' * (n > 1)}" for n, name in counts)
-        return f"{databases} of {rows}, {outcomes}"
+        """The numbers of databases, records and outputs, in one line."""
+        space, outputs = self.channel.space, self.channel.output_count
+        counts = ((space.size, "database"), (space.n, "record"), (outputs, "output"))
+        databases, records, outcomes = (f"{short(n)} {name}{'s' * (n > 1)}" for n, name in counts)
+        return f"{databases} of {records}, {outcomes}"
 
     def reasons(self) -> dict[str, list[str]]:
         """Return why notions were not measured, each reason with its notions."""
@@ -240,7 +246,7 @@ class Audit(Tabular):
         return reasons
 
     def scopes(self) -> Iterator[tuple[str, list[Level]]]:
-        """Yield what levels are about, in words, with the levels."""
+        """Yield the title of each scope with its levels."""
         for scope, title in SCOPES.items():
             levels = [level for level in self.levels.values() if level.scope == scope]
             if levels:
@@ -252,7 +258,7 @@ class Audit(Tabular):
             "mechanism": self.name,
             "databases": short(self.channel.space.size),
             "rows": self.channel.space.n,
-            "outputs": short(self.channel._output_count),
+            "outputs": short(self.channel.output_count),
             "prior": None if self.prior is None else repr(self.prior),
             "levels": {notion: level.to_dict() for notion, level in self.levels.items()},
             "implied": [implied.to_dict() for implied in self.implied],
@@ -265,7 +271,7 @@ class Audit(Tabular):
         return to_json(self.to_dict(), indent)
 
     def columns_of_table(self) -> dict[str, list[Any]]:
-        """Return one row for each level: its notion, both of its ends, unit, meaning and source."""
+        """Return one row for each level: its notion, both bounds, unit, meaning and source."""
         levels = list(self.levels.values())
         ends = [
             value if isinstance(value, Bracket) else Bracket(float(value), float(value))
@@ -285,15 +291,15 @@ class Audit(Tabular):
         }
 
     def to_html(self, path: str | Path | None = None, *, plots: bool = True) -> str:
-        """Return the audit as one page that needs nothing else, and write it to a file.
+        """Return the audit as one HTML page that loads nothing, and write it to a file.
 
         Parameters
         ----------
         path : str or Path, optional
             Where to write the page (UTF-8).
         plots : bool
-            Whether to draw figures, which takes the ``plot`` extra. Without it the page has none
-            and says so.
+            Whether to draw figures, which needs the ``plot`` extra. Without the extra, the page
+            states that it has no figures.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""``audit``: measure all that applies, point at what attains it, and say what follows."""
+"""``audit``: measure every notion that applies, find what attains it, and derive what follows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv.auditing.case import Case, Line, guaranteed
-from fastpriv.auditing.mechanism import MECHANISM
-from fastpriv.auditing.prior import FACTS, UNDER_PRIOR
+from fastpriv.auditing.case import Case, SecretCase, as_joint, guaranteed
 from fastpriv.auditing.report import Audit, Implied, Level
-from fastpriv.auditing.secret import ABOUT_SECRET, SecretCase, checked
-from fastpriv.auditing.words import where
+from fastpriv.auditing.sentences import LINES, Line, where
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import (
     Infeasible,
@@ -26,7 +23,7 @@ from fastpriv.errors import (
     described,
     did_you_mean,
 )
-from fastpriv.measures.arguments import as_channel, as_pair
+from fastpriv.measures.inputs import as_channel, as_pair
 from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS, RELATED
@@ -37,9 +34,10 @@ from fastpriv.results import Value, Worst, top
 
 __all__ = ["audit"]
 
+#: Errors of one measure, which do not end the audit.
 _LEFT_OUT = (Infeasible, InvalidInput, SolverFailure, TooLarge)
-#: How an audit measures each notion and puts it into words.
-LINES: dict[str, Line] = MECHANISM | UNDER_PRIOR | ABOUT_SECRET | FACTS
+#: Sizes of matrices up to which an audit asks whether its inputs are several records.
+_ADVISED = 1 << 31
 
 
 def audit(
@@ -51,46 +49,44 @@ def audit(
     name: str | None = None,
     time_limit: float | None = None,
 ) -> Audit:
-    """Say how private a mechanism is: every level that applies, its meaning, and its worst case.
+    """Measure every level of a mechanism that applies, with its meaning and its worst case.
 
     Parameters
     ----------
     channel : channel, 2-D array, Release or ReleaseReport
-        The mechanism. A plain matrix is one row with as many values as it has rows, unless the
-        prior says otherwise. Of a release, the mechanism on one person's record is audited: its
-        row is the record, with all of its columns.
+        The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
+        for value x. The sizes of a prior take precedence. For a release, the mechanism on one
+        person's record, with all of its columns, is audited.
     prior : Distribution or 1-D array, optional
-        Law of the databases; without it, levels that need one are skipped.
+        Distribution of the databases. Without it, levels that need one are skipped.
     joint : 2-D array, optional
         ``joint[s, x]`` = P(S = s, X = x) of a secret S that reaches the output through the
-        database; adds what the output tells about S. Its law of X is the prior, and a prior that
-        is given as well must agree with it.
+        database. Adds the levels about S. Its distribution of X is the prior; a prior that is
+        given as well must agree with it.
     notions : list of str, optional
         Which levels to measure, by their slugs, such as ``["dp", "pml"]``; by default all that
         apply.
     name : str, optional
         What to call the mechanism; by default what it is.
     time_limit : float, optional
-        Seconds for the whole audit. Searches (capacities of individuals) return brackets that are
-        as tight as time allowed. Large measures that would begin later are skipped; those of small
-        mechanisms are always taken. By default the work is bounded in place of the time, so that an
-        audit has the same numbers on a busy machine and on an idle one.
+        Seconds for the whole audit. Searches (individual capacities) then return brackets that
+        are as tight as time allowed, and large measures that would begin later are skipped. By
+        default the work is bounded instead, and an audit has the same numbers on every machine.
 
     Returns
     -------
     Audit
-        Shows as a table and prints with explanations; ``audit["dp"]`` is a number or a
-        :class:`Bracket`, ``.levels["dp"]`` has its meaning and what attains it, ``.implied`` says
-        which guarantee follows from which, ``.skipped`` what was not measured and why;
-        ``.to_dict``, ``.to_json``, ``.to_html``.
+        Shows as a table and prints with explanations. ``audit["dp"]`` is a number or a
+        :class:`Bracket`; ``.levels["dp"]`` has its meaning and what attains it. ``.implied`` lists
+        guarantees that follow from others, ``.skipped`` the notions that were not measured and
+        why. It is written by ``.to_dict``, ``.to_json`` and ``.to_html``.
 
     Notes
     -----
-    Levels are those of the single measures, rounded against the mechanism, in each channel's own
-    structure: a million rows of randomised response take seconds. Optimisations over
-    matrices with more than 2^20 entries are skipped; call the measure for them. Levels in closed
-    form are not interrupted, so that the last of them may end a second after the time limit.
-    Levels in closed form of an 8 x 8 matrix with a prior take a few milliseconds together.
+    Levels are rounded against the mechanism. Each is measured in the channel's own structure: a
+    million records of randomised response take seconds. Optimisations over matrices with more
+    than 2^20 entries are skipped; call the measure for them. Closed forms are not interrupted, so
+    the last of them may end a second after the time limit.
 
     Examples
     --------
@@ -99,15 +95,15 @@ def audit(
     >>> audit["dp"], audit["strong-dp"]
     (0.5, 500000.0)
     >>> audit.levels["dp"].meaning
-    'Changing one row changes the chance of any output by a factor of at most 1.649.'
+    'Changing one record changes the probability of any output by a factor of at most 1.649.'
     >>> fp.audit([[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]).levels["identifiability"].where
-    'Output 1, for 1 against 0, which differ in row 0.'
+    'Output 1, for 1 against 0, which differ in record 0.'
     """
     limit = check.optional_limit(time_limit, "time_limit")
     clock = None if limit is None else Clock(limit)
     wanted = _chosen(notions)
     if not isinstance(name, str | None):
-        raise InvalidInput(f"name must be a text, got {described(name)}")
+        raise InvalidInput(f"name must be a text; got {described(name)}.")
     released = channel.report if isinstance(channel, Release) else channel
     if isinstance(released, ReleaseReport):
         name = f"the record of a person in: {released.mechanism}" if name is None else name
@@ -117,12 +113,12 @@ def audit(
     findings = _Findings(wanted)
     findings.add("mechanism", case)
     if law is None:
-        findings.skip("prior", "it depends on the law of the database: give a prior")
+        findings.skip("prior", "it depends on the distribution of the database: give a prior")
     else:
         findings.add("prior", case)
         findings.add("facts", case)
     if joint is not None:
-        secret = SecretCase(mechanism, checked(joint, mechanism.space.size), clock)
+        secret = SecretCase(mechanism, as_joint(joint, mechanism.space.size), clock)
         findings.add("secret", secret)
     return Audit(
         name=repr(mechanism) if name is None else name,
@@ -140,22 +136,23 @@ def _arguments(
     prior: Distribution | ArrayLike | None,
     joint: ArrayLike | None,
 ) -> tuple[AbstractChannel, Distribution | None]:
-    """Return the mechanism and the law of the database, which prior and joint must agree on."""
+    """Return the mechanism and the prior, which prior and joint must agree on."""
     if prior is None:
         mechanism, law = as_channel(channel), None
     else:
         mechanism, law = as_pair(channel, prior)
     if joint is None:
         return mechanism, law
-    marginal = checked(joint, mechanism.space.size).sum(axis=0)
+    marginal = as_joint(joint, mechanism.space.size).sum(axis=0)
     if law is None:
         return mechanism, Dense(marginal, mechanism.space.sizes)
-    apart = np.abs(law._vector() - marginal)
+    apart = np.abs(law.probabilities() - marginal)
     if apart.max() > check.SUM_TOLERANCE:
         x = int(apart.argmax())
         raise InvalidInput(
-            f"prior and joint disagree: database {x} has probability {law._vector()[x]:g} under "
-            f"the prior, but joint[:, {x}] adds up to {marginal[x]:g}; give one of them only"
+            f"prior and joint must agree; database {x} has probability "
+            f"{law.probabilities()[x]:g} under the prior, but joint[:, {x}] sums to "
+            f"{marginal[x]:g}. Give one of them only."
         )
     return mechanism, law
 
@@ -178,8 +175,8 @@ class _Findings:
             line = LINES[notion.slug]
             try:
                 case.begin()
-                value = _measured(notion, line, case)
-                meaning = line.says(value, case)
+                value = guaranteed(notion, line.measure(case))
+                meaning = line.meaning(value, case)
             except _LEFT_OUT as problem:
                 self.skipped[notion.slug] = str(problem)
                 continue
@@ -212,22 +209,16 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
     names = [] if isinstance(notions, str) else check.items(notions, "notions", "slugs")
     if not names:
         raise InvalidInput(
-            f'notions must be a list of slugs, such as ["dp", "pml"], got {described(notions)}'
+            f'notions must be a list of slugs, such as ["dp", "pml"]; got {described(notions)}.'
         )
     for name in names:
         if not isinstance(name, str) or name not in LINES:
             known = did_you_mean(name, LINES) if isinstance(name, str) else ""
             raise InvalidInput(
-                f"audits do not measure {described(name)}{known}; without notions they measure all "
-                'that they know, such as "dp", "pml" and "channel-capacity"'
+                f'notions must be slugs that audits measure, such as "dp"; got '
+                f"{described(name)}{known}. Leave notions out to measure all."
             )
     return frozenset(names)
-
-
-def _measured(notion: Notion, line: Line, case: Case) -> Value:
-    own = line.measure
-    value = notion.level(case.channel, case.law) if own is None else own(case)
-    return guaranteed(notion, value)
 
 
 def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Worst | None, str]:
@@ -237,7 +228,7 @@ def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Wor
     try:
         worst = line.worst(case)
         if worst is None:
-            raise TooLarge("it is too long to be listed")
+            raise TooLarge("it is too long to list")
         excluded = notion.slug in ("ruling-out", "disclosure")
         level = math.inf if excluded else top(value)
         return worst, where(worst, level, "S = " if notion.scope == "secret" else "")
@@ -246,17 +237,18 @@ def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Wor
 
 
 def _advice(mechanism: AbstractChannel) -> tuple[str, ...]:
-    """Point out that a matrix without a space may be meant to have several rows."""
+    """Point out that the inputs of a matrix without a space may be several records."""
     size = mechanism.space.size
-    if not isinstance(mechanism, Channel) or mechanism.space.n > 1 or size > 1 << 31:
+    if not isinstance(mechanism, Channel) or mechanism.space.n > 1 or size > _ADVISED:
         return ()
     for m in range(2, math.isqrt(size) + 1):
         k = round(math.log(size, m))
         if m**k == size:
             return (
-                f"the {size} inputs were taken for values of a single row; if they are databases "
-                f"of {k} rows with {m} values each, pass Channel(matrix, [{m}] * {k}); on the "
-                f"command line --sizes {','.join([str(m)] * k)}",
+                f"the {size} inputs were taken for values of a single record. If they are "
+                f"databases of {k} records with {m} values each, pass "
+                f"Channel(matrix, [{m}] * {k}); on the command line --sizes "
+                f"{','.join([str(m)] * k)}",
             )
     return ()
 
@@ -272,7 +264,7 @@ def _implied(
     best: dict[str, Implied] = {}
     for premise in RELATED:
         if premise == "leakage-factor" or premise not in levels:
-            continue  # the factor is the mutual information over again
+            continue  # the factor is the mutual information in another unit
         if not math.isfinite(top(levels[premise].value)):
             continue
         derived = derive(top(levels[premise].value), premise, facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,53 @@ from fastpriv._core.defined import Defined
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import extremes
 from fastpriv._sampling.source import Source
+from fastpriv._sampling.source import source as random_source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds, fitting
-from fastpriv.channels.sampling import Sampler
-from fastpriv.errors import short
+from fastpriv._structure.rows import RowKernels
+from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.spaces import Space
+
+
+class Sampler(ABC):
+    """Something that draws an output for every database of a space.
+
+    ``fastpriv.measures.realised`` bounds the level of the draws. A class with a sampler of its
+    own registers its bound there.
+    """
+
+    #: The space of the databases.
+    space: Space
+
+    @abstractmethod
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        """Return outputs for databases of shape (k, n)."""
+
+    def sample(self, rows: ArrayLike, rng: np.random.Generator | int | None = None) -> Codes:
+        """Draw an output for each database; :func:`realised_level` is the level of the draws.
+
+        Parameters
+        ----------
+        rows : integer array of shape (k, n)
+            The databases.
+        rng : numpy.random.Generator or int, optional
+            A generator or a seed for work that is to be repeated. By default the draws are
+            cryptographically secure, as those of a release should be: whoever can predict the
+            generator can undo the noise.
+
+        Returns
+        -------
+        ndarray
+            (k, n) rows where outputs are databases, in the dtype of the given ones wherever it
+            fits; (k,) output indices otherwise.
+        """
+        given = check.codes(rows, self.space.sizes, self.space.m)
+        if given.ndim != 2:
+            raise InvalidInput(
+                f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
+            )
+        return self.draw(given, random_source(rng))
 
 
 class AbstractChannel(Defined, Sampler, family="channel"):
@@ -27,28 +68,32 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     This is the protocol that a new channel structure implements. A subclass must set
 
     - ``space``, the databases,
-    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one row
-      of K values,
+    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one
+      record of K values,
 
-    and must define ``matrix()``, W[x, y] = p(y|x). It may define, where its structure has a
-    better answer than the matrix,
+    and must define ``matrix()``, W[x, y] = p(y|x), behind ``check_matrix_fits()``. For equality and
+    JSON it defines ``definition()`` and ``from_definition(given)``. It may define, where its
+    structure has a better answer than the matrix,
 
-    - ``_output(prior)``, the law of the output,
-    - ``column_maxima()`` and ``column_minima()``, the largest and least p(y|x) over x,
-    - ``_sample(rows, source)``, a sampler of its own.
+    - ``kernels``, if it acts on every record by itself,
+    - ``record_kinds``, if some records play the same part,
+    - ``output_distribution(prior)``, the distribution of the output,
+    - ``column_maxima()`` and ``column_minima()``, the largest and smallest p(y|x) over x,
+    - ``nearest_matrix()`` and ``matrix_error``, if ``matrix()`` is rounded inwards,
+    - ``output_count``, ``output_row(y)`` and ``column_index(output)``, if not every row of the
+      output space is an output,
+    - ``draw(rows, source)``, a sampler of its own.
 
     Every measure has a general algorithm that asks no more than this. A measure that a structure
-    answers better has a shortcut, registered with ``functools.singledispatch`` in the file of
-    the measure. A class with its own ``_sample`` must register the level of what it draws with
-    ``fastpriv.measures.realised.drawn_level``. A class that acts on every row by itself
-    should register its kernels with ``fastpriv.channels.rowwise.row_kernels``.
+    answers better has a shortcut, registered in the file of the measure. A class with its own
+    ``draw`` must register the level of the draws with ``fastpriv.measures.realised.drawn_level``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import fastpriv as fp
     >>> class Erasure(fp.AbstractChannel):
-    ...     '''Show the database or, with some chance, nothing.'''
+    ...     '''Show the database or, with some probability, nothing.'''
     ...     def __init__(self, space, chance):
     ...         self.space, self.output_space = space, fp.Space([space.size + 1])
     ...         self.chance = chance
@@ -63,6 +108,17 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     #: The space of the outputs; one row of K values where outputs are not databases.
     output_space: Space
+    #: The kernels of a channel that acts on every record by itself; None for others.
+    kernels: RowKernels | None = None
+
+    @property
+    def record_kinds(self) -> Ints:
+        """Numbers of the records; those with equal numbers play the same part."""
+        return np.arange(self.space.n)
+
+    def table(self) -> Floats:
+        """Return W[x, y] for compiled code: doubles in C order that nobody writes to."""
+        return np.array(self.matrix())
 
     @abstractmethod
     def matrix(self) -> Floats:
@@ -82,15 +138,15 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return 0.0
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
-        """Return the law of the output when the database follows ``prior``."""
-        return self._output(as_prior(prior, self.space))
+        """Return the distribution of the output when the database follows ``prior``."""
+        return self.output_distribution(as_prior(prior, self.space))
 
-    def _output(self, prior: Distribution) -> Distribution:
-        """Return the law of the output under a prior on the channel's space."""
-        return Dense._trusted(prior._vector() @ self.nearest_matrix(), self._column_space)
+    def output_distribution(self, prior: Distribution) -> Distribution:
+        """Return the distribution of the output under a prior on the channel's space."""
+        return Dense.of(prior.probabilities() @ self.nearest_matrix(), self.column_space)
 
     @property
-    def _output_count(self) -> int:
+    def output_count(self) -> int:
         """Number of outputs, the columns of the matrix; beyond 2^60 perhaps to a power of two.
 
         Fewer than the rows of the output space where not every row is an output.
@@ -98,16 +154,16 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return self.output_space.size
 
     @property
-    def _column_space(self) -> Space:
-        """The output space, or plain numbers of columns where it has other rows."""
-        count = self._output_count
-        return self.output_space if count == self.output_space.size else Space._trusted((count,))
+    def column_space(self) -> Space:
+        """The output space, or plain numbers of columns where it has further rows."""
+        count = self.output_count
+        return self.output_space if count == self.output_space.size else Space.of((count,))
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         """Return the output of a column, as a row of the output space."""
         return np.asarray(self.output_space.rows(y))
 
-    def _column_of(self, output: Ints) -> int:
+    def column_index(self, output: Ints) -> int:
         """Return the column of an output, given as a row of the output space."""
         return int(self.output_space.index(output))
 
@@ -116,32 +172,34 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return extremes(np.array(self.nearest_matrix()))[0]
 
     def column_minima(self) -> Floats:
-        """Return the least p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return extremes(np.array(self.nearest_matrix()))[1]
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        drawn = self._laws.draw(np.asarray(self.space.index(rows)), source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        drawn = self.thresholds.draw(np.asarray(self.space.index(rows)), source)
         if self.output_space != self.space:
             return drawn
-        return self._databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
+        return self.databases.astype(fitting(rows.dtype, max(self.space.sizes)))[drawn]
 
     @cached_property
-    def _laws(self) -> ManyThresholds:
-        """The output laws that are drawn from, in integers."""
+    def thresholds(self) -> ManyThresholds:
+        """The output distributions as integers, from which samplers draw."""
         return ManyThresholds(np.array(self.matrix()))
 
     @cached_property
-    def _databases(self) -> Ints:
+    def databases(self) -> Ints:
+        """All databases in C order, (N, n)."""
         return self.space.rows(np.arange(self.space.size))
 
-    def _check_matrix(self) -> None:
+    def check_matrix_fits(self) -> None:
+        """Refuse a matrix with too many entries."""
         check.fits(
-            self.space.size * self._output_count,
+            self.space.size * self.output_count,
             f"the matrix of {self!r}",
             "use fewer rows, or measures that this channel answers without its matrix",
             check.MAX_MATRIX,
         )
 
     def __repr__(self) -> str:
-        outputs = short(self._output_count)
+        outputs = short(self.output_count)
         return f"{type(self).__name__}({self.space!r} -> {outputs} outputs)"

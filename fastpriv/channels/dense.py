@@ -40,40 +40,43 @@ class Channel(AbstractChannel):
     """
 
     def __init__(self, matrix: ArrayLike, space: Space | ArrayLike | None = None) -> None:
-        self._matrix = check.stochastic(matrix, "matrix")
-        size, outputs = self._matrix.shape
+        self._table = check.stochastic(matrix, "matrix")
+        size, outputs = self._table.shape
         if space is None:
-            space = Space._trusted((size,))
+            space = Space.of((size,))
         self.space = space if isinstance(space, Space) else Space(space)
         if self.space.size != size:
             raise InvalidInput(
                 f"{self.space!r} has {short(self.space.size)} databases but the matrix has "
                 f"{size} rows"
             )
-        self.output_space = self.space if outputs == size else Space._trusted((outputs,))
+        self.output_space = self.space if outputs == size else Space.of((outputs,))
 
-    def _definition(self) -> dict[str, Any]:
-        return {"sizes": list(self.space.sizes), "matrix": self._matrix}
+    def definition(self) -> dict[str, Any]:
+        return {"sizes": list(self.space.sizes), "matrix": self._table}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Channel:
+    def from_definition(cls, given: Mapping[str, Any]) -> Channel:
         return cls(given["matrix"], given["sizes"])
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array (read-only)."""
-        return check.shown(self._matrix)
+        return check.shown(self._table)
 
-    def _output(self, prior: Distribution) -> Dense:
-        return Dense._trusted(prior._vector() @ self._matrix, self.output_space)
+    def table(self) -> Floats:
+        return self._table
+
+    def output_distribution(self, prior: Distribution) -> Dense:
+        return Dense.of(prior.probabilities() @ self._table, self.output_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return extremes(self._matrix)[0]
+        return extremes(self._table)[0]
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
-        return extremes(self._matrix)[1]
+        """Smallest p(y|x) over x, for every output y."""
+        return extremes(self._table)[1]
 
     @cached_property
-    def _laws(self) -> ManyThresholds:
-        return ManyThresholds(self._matrix)
+    def thresholds(self) -> ManyThresholds:
+        return ManyThresholds(self._table)

@@ -1,7 +1,8 @@
-"""Channels that act on every row by itself."""
+"""Channels that act on every record by itself; E_d, the same randomised response on each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
@@ -12,25 +13,32 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
 from fastpriv._core.rounding import ULP
-from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import inwards
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.ratios import inwards, raised_beside
+from fastpriv._matrices.tilted import distances
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
-from fastpriv._structure.drawing import draw_rows
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct
+from fastpriv._structure.rows import (
+    RowKernel,
+    RowKernels,
+    Symmetric,
+    distinct,
+    draw_rows,
+    inner_level,
+)
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
 from fastpriv.spaces import Space
 
-__all__ = ["ProductChannel"]
+__all__ = ["HammingChannel", "ProductChannel"]
 
 #: Largest matrix that is searched for an adversary.
 SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
-    """A mechanism that treats every row by itself, W[x, y] = product of factors[i][x_i, y_i].
+    """A mechanism that treats every record by itself, W[x, y] = product of factors[i][x_i, y_i].
 
     Parameters
     ----------
@@ -61,33 +69,40 @@ class ProductChannel(AbstractChannel):
         self._set(RowKernels([RowKernel(matrix) for matrix in matrices], which))
 
     def _set(self, kernels: RowKernels) -> None:
-        self._kernels = kernels
-        self.space = Space._trusted(kernels.sizes_in)
-        out = Space._trusted(kernels.sizes_out)
+        self.kernels = kernels
+        self.space = Space.of(kernels.sizes_in)
+        out = Space.of(kernels.sizes_out)
         self.output_space = self.space if out == self.space else out
 
+    #: The kernel of every record.
+    kernels: RowKernels
+
+    @property
+    def record_kinds(self) -> Ints:
+        return self.kernels.assignment
+
     @classmethod
-    def _trusted(cls, kernels: RowKernels) -> ProductChannel:
+    def of(cls, kernels: RowKernels) -> ProductChannel:
         self = ProductChannel.__new__(ProductChannel)
         self._set(kernels)
         return self
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         factors = [
             [kernel.m, kernel.epsilon] if isinstance(kernel, Symmetric) else kernel.matrix
-            for kernel in self._kernels.distinct
+            for kernel in self.kernels.distinct
         ]
-        return {"factors": factors, "rows": runs(self._kernels.assignment)}
+        return {"factors": factors, "rows": runs(self.kernels.assignment)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> ProductChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> ProductChannel:
         kernels = [_read(factor, i) for i, factor in enumerate(given["factors"])]
         rows = unrolled(given["rows"], len(kernels))
-        return ProductChannel._trusted(RowKernels(kernels, rows))
+        return ProductChannel.of(RowKernels(kernels, rows))
 
-    def _kron(self, parts: Sequence[Floats]) -> Floats:
+    def kron(self, parts: Sequence[Floats]) -> Floats:
         """Kronecker product over rows of a vector or matrix given per distinct kernel."""
-        return np.asarray(reduce(np.kron, [parts[k] for k in self._kernels.assignment]))
+        return np.asarray(reduce(np.kron, [parts[k] for k in self.kernels.assignment]))
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array of doubles, rounded inwards.
@@ -96,40 +111,40 @@ class ProductChannel(AbstractChannel):
         rounded at a level that is lower by a few units of 2^-53, and entries whose ratio would
         still exceed the level are raised.
         """
-        self._check_matrix()
-        kinds = self._kernels.distinct
-        matrix = np.array(self._kron([k.exported(self.space.n) for k in kinds]), order="C")
+        self.check_matrix_fits()
+        kinds = self.kernels.distinct
+        matrix = np.array(self.kron([k.exported(self.space.n) for k in kinds]), order="C")
         level = max(float(kernel.log_ratios.max()) for kernel in kinds)
-        return inwards(matrix, self.space._axes, level)
+        return inwards(matrix, self.space.axes, level)
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles, up to the rounding of products over rows."""
-        self._check_matrix()
-        return np.array(self._kron([k.matrix for k in self._kernels.distinct]), order="C")
+        self.check_matrix_fits()
+        return np.array(self.kron([k.matrix for k in self.kernels.distinct]), order="C")
 
     @property
     def matrix_error(self) -> float:
         """Entries are products over rows."""
         return 8.0 * (self.space.n + 4) * ULP
 
-    def _output(self, prior: Distribution) -> Distribution:
-        return prior._through(self._kernels)
+    def output_distribution(self, prior: Distribution) -> Distribution:
+        return prior.through(self.kernels)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        self._check_vector()
-        return self._kron([k.matrix.max(axis=0) for k in self._kernels.distinct])
+        self.check_vector_fits()
+        return self.kron([k.matrix.max(axis=0) for k in self.kernels.distinct])
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
-        self._check_vector()
-        return self._kron([k.matrix.min(axis=0) for k in self._kernels.distinct])
+        """Smallest p(y|x) over x, for every output y."""
+        self.check_vector_fits()
+        return self.kron([k.matrix.min(axis=0) for k in self.kernels.distinct])
 
-    def _check_vector(self) -> None:
+    def check_vector_fits(self) -> None:
         check.fits(self.output_space.size, "a vector over outputs", "ask for single outputs")
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        return draw_rows(self._kernels, rows, source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        return draw_rows(self.kernels, rows, source)
 
 
 def _read(factor: Any, i: int) -> RowKernel:
@@ -143,7 +158,7 @@ def _read(factor: Any, i: int) -> RowKernel:
 def _kernels_of(factor: Any, i: int) -> RowKernels:
     """Return the kernels of the rows that a factor stands for."""
     if isinstance(factor, ProductChannel):
-        return factor._kernels
+        return factor.kernels
     if isinstance(factor, AbstractChannel):
         if factor.space.n > 1 or factor.output_space.n > 1:
             raise InvalidInput(
@@ -177,3 +192,65 @@ def _concatenated(parts: Sequence[RowKernels]) -> RowKernels:
 
 def _load(factor: ArrayLike, i: int) -> Floats:
     return check.stochastic(factor, f"factor {i}")
+
+
+class HammingChannel(ProductChannel):
+    """E_d: every row keeps its value or moves to another one with probabilities 1 : e^-epsilon.
+
+    W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, with DP level epsilon, distortion
+    h(epsilon) and identifiability epsilon + eps_X (Wang-Ying-Zhang 2015, (27) and Lemma 5). From
+    ``prior.epsilon_hat()`` on no mechanism of that DP level has less distortion; the paper's
+    Theorem 1 bounds it only, the proof is in the documentation's Theory.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    m : int or sequence of int
+        Number of values of every row, or of each.
+    epsilon : float
+        Differential privacy level, at least 0.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.HammingChannel(1_000_000, 4, 1.5)
+    >>> fp.dp_level(channel)
+    1.5
+    >>> table = [[0, 1, 1]]  # one database of three bits; five noisy versions of it
+    >>> fp.HammingChannel(3, 2, 1.5).sample(table * 5, rng=1).shape
+    (5, 3)
+    """
+
+    def __init__(self, n: int, m: int | Sequence[int], epsilon: float) -> None:
+        self.epsilon = check.real(epsilon, "epsilon", least=0.0)
+        self._set(RowKernels.symmetric(check.row_sizes(n, m), self.epsilon))
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
+
+        Its level is at most epsilon, and pairs at the same distance have the same entry.
+        """
+        self.check_matrix_fits()
+        n, sizes = self.space.n, self.space.sizes
+        level = inner_level(self.epsilon, n, max(sizes))
+        stay = math.prod(Symmetric(m, level).stay for m in sizes)
+        entries: Floats = np.multiply.accumulate(np.array([stay, *[math.exp(-level)] * n]))
+        d = np.arange(n)
+        entries = raised_beside(entries[:, None], [(d + 1, d)], self.epsilon)[:, 0]
+        return np.asarray(entries[distances(sizes).astype(np.int64)])
+
+    def symmetric(self) -> list[Symmetric]:
+        return [k for k in self.kernels.distinct if isinstance(k, Symmetric)]
+
+    def definition(self) -> dict[str, Any]:
+        return {"sizes": runs(np.asarray(self.space.sizes)), "epsilon": self.epsilon}
+
+    @classmethod
+    def from_definition(cls, given: Mapping[str, Any]) -> HammingChannel:
+        sizes = unrolled(given["sizes"], 1 << 62).tolist()
+        return cls(len(sizes), sizes, given["epsilon"])
+
+    def __repr__(self) -> str:
+        sizes = self.space.m or "mixed"
+        return f"HammingChannel(n={self.space.n}, m={sizes}, epsilon={self.epsilon:g})"

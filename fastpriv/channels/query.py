@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import unrolled
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import (
     extremes,
 )
@@ -19,8 +19,7 @@ from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, ManyThresholds
 from fastpriv._structure.rows import RowKernel, distinct
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.queries.query import Listed, Query
-from fastpriv.channels.queries.sums import Histogram, Sum
+from fastpriv.channels.queries import Histogram, Listed, Query, Sum
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
@@ -65,20 +64,24 @@ class QueryChannel(AbstractChannel):
         self._set(Listed(given.astype(np.int64), space, len(laws)), laws)
 
     def _set(self, query: Query, laws: Floats) -> None:
-        self._query, self._kernel = query, RowKernel(laws)
+        self.query, self.kernel = query, RowKernel(laws)
         self.space, self.output_space = query.space, Space([laws.shape[1]])
 
+    @property
+    def record_kinds(self) -> Ints:
+        return self.query.kinds()
+
     @classmethod
-    def _trusted(cls, query: Query, laws: Floats) -> QueryChannel:
+    def of(cls, query: Query, laws: Floats) -> QueryChannel:
         self = QueryChannel.__new__(QueryChannel)
         self._set(query, laws)
         return self
 
-    def _definition(self) -> dict[str, Any]:
-        return {"query": self._query.to_dict(), "kernel": self._kernel.matrix}
+    def definition(self) -> dict[str, Any]:
+        return {"query": self.query.to_dict(), "kernel": self.kernel.matrix}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> QueryChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> QueryChannel:
         query, kernel = given["query"], given["kernel"]
         if "values" in query:
             return cls(query["values"], kernel, query["sizes"])
@@ -88,7 +91,7 @@ class QueryChannel(AbstractChannel):
         return cls.histogram(query["n"], query["m"], kernel)
 
     @classmethod
-    def _structured(cls, query: Query, kernel: ArrayLike, rows: str) -> QueryChannel:
+    def from_query(cls, query: Query, kernel: ArrayLike, rows: str) -> QueryChannel:
         self = cls.__new__(cls)
         laws = check.stochastic(kernel, "kernel")
         if len(laws) != query.answers:
@@ -121,7 +124,7 @@ class QueryChannel(AbstractChannel):
         """
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
-        return cls._structured(Sum([np.arange(2)], np.zeros(n, np.int64)), kernel, "counts")
+        return cls.from_query(Sum([np.arange(2)], np.zeros(n, np.int64)), kernel, "counts")
 
     @classmethod
     def sum(cls, scores: Sequence[ArrayLike], kernel: ArrayLike) -> QueryChannel:
@@ -146,7 +149,7 @@ class QueryChannel(AbstractChannel):
         IndividualCapacity(0.192744757, 0.1927447571)
         """
         kinds, which = distinct(scores, _load, "scores")
-        return cls._structured(Sum([s.astype(np.int64) for s in kinds], which), kernel, "sums")
+        return cls.from_query(Sum([s.astype(np.int64) for s in kinds], which), kernel, "sums")
 
     @classmethod
     def histogram(cls, n: int, m: int, kernel: ArrayLike) -> QueryChannel:
@@ -155,7 +158,7 @@ class QueryChannel(AbstractChannel):
         Parameters
         ----------
         n, m : int
-            Number of rows, and of values of each.
+            Number of records, and of values of each.
         kernel : 2-D array
             One row for each of the C(n + m - 1, m - 1) histograms, in C order of the counts
             (c_1, ..., c_(m-1)) of values 1 .. m-1, as in the weights of :class:`Exchangeable`:
@@ -171,35 +174,35 @@ class QueryChannel(AbstractChannel):
         array([3, 3, 2])
         """
         n, m = check.integer(n, "n", 1), check.integer(m, "m", 1)
-        return cls._structured(Histogram(n, m), kernel, "histograms")
+        return cls.from_query(Histogram(n, m), kernel, "histograms")
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array."""
-        self._check_matrix()
-        return np.asarray(self._kernel.matrix[self._query.listed()])
+        self.check_matrix_fits()
+        return np.asarray(self.kernel.matrix[self.query.listed()])
 
-    def _output(self, prior: Distribution) -> Dense:
-        return Dense._trusted(self._query.law(prior) @ self._kernel.matrix, self.output_space)
+    def output_distribution(self, prior: Distribution) -> Dense:
+        return Dense.of(self.query.law(prior) @ self.kernel.matrix, self.output_space)
 
-    def _seen(self) -> Floats:
-        """Laws of the answers that occur; the kernel itself where all do."""
-        seen, laws = self._query.seen(), self._kernel.matrix
+    def occurring_rows(self) -> Floats:
+        """Distributions of the answers that occur; the kernel itself where all do."""
+        seen, laws = self.query.seen(), self.kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return extremes(self._seen())[0]
+        return extremes(self.occurring_rows())[0]
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
-        return extremes(self._seen())[1]
+        """Smallest p(y|x) over x, for every output y."""
+        return extremes(self.occurring_rows())[1]
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        return self._laws.draw(self._query.of(rows), source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        return self.thresholds.draw(self.query.of(rows), source)
 
     @cached_property
-    def _laws(self) -> ManyThresholds:
-        return ManyThresholds(self._kernel.matrix)
+    def thresholds(self) -> ManyThresholds:
+        return ManyThresholds(self.kernel.matrix)
 
 
 def _load(scores: ArrayLike, i: int) -> Floats:

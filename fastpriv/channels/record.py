@@ -1,24 +1,127 @@
-"""A record of several columns as one row, so that levels speak of the person."""
+"""The columns of one record, each through its own mechanism, and the record as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fastpriv._core import validation as check
 from fastpriv._core.defined import load
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
+__all__ = ["ColumnsChannel"]
+
 #: Largest number of values of a record that codes can number.
 MOST_VALUES = 1 << 62
+
+
+class ColumnsChannel(AbstractChannel):
+    """Every column of a record goes through a mechanism of its own, of whatever structure.
+
+    Rows are columns here. The levels of a person, who is a whole record, are those of
+    ``RecordChannel(channel)``: differential privacy adds up over columns.
+
+    Parameters
+    ----------
+    columns : sequence of channels
+        The mechanism of each column, on one row.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.ColumnsChannel([fp.SubsetChannel(20, 0.5), fp.HammingChannel(1, 3, 1.0)])
+    >>> fp.dp_level(channel), fp.dp_level(fp.RecordChannel(channel))
+    (1.0, 1.5)
+    """
+
+    def __init__(self, columns: Sequence[AbstractChannel]) -> None:
+        given = check.items(columns, "columns", "channels")
+        self.columns: tuple[AbstractChannel, ...] = tuple(given)
+        if not self.columns or not all(
+            isinstance(column, AbstractChannel) and column.space.n == 1 for column in self.columns
+        ):
+            raise InvalidInput("columns must be channels on one row each, and at least one")
+        self.space = Space.of(tuple(column.space.sizes[0] for column in self.columns))
+
+    @property
+    def output_space(self) -> Space:  # type: ignore[override]
+        """The outputs of all columns, one after the other."""
+        parts = (column.output_space.sizes for column in self.columns)
+        return Space.of(tuple(size for sizes in parts for size in sizes))
+
+    @property
+    def output_count(self) -> int:
+        return math.prod(column.output_count for column in self.columns)
+
+    def output_row(self, y: int) -> Ints:
+        parts, rest = [], int(y)
+        for column in reversed(self.columns):
+            rest, own = divmod(rest, column.output_count)
+            parts.append(np.atleast_1d(column.output_row(own)))
+        return np.concatenate(parts[::-1])
+
+    def column_index(self, output: Ints) -> int:
+        ends = np.cumsum([column.output_space.n for column in self.columns])[:-1]
+        result = 0
+        for column, part in zip(self.columns, np.split(output, ends), strict=True):
+            result = result * column.output_count + column.column_index(part)
+        return result
+
+    def definition(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+    @classmethod
+    def from_definition(cls, given: Mapping[str, Any]) -> ColumnsChannel:
+        return cls([load(column) for column in given["columns"]])
+
+    def matrix(self) -> Floats:
+        """Return W[x, y] = p(y|x), the Kronecker product of the columns' matrices.
+
+        It is rounded inwards: its level is at most the largest of the columns' matrices.
+        """
+        self.check_matrix_fits()
+        whole: Floats = np.ones((1, 1))
+        level = 0.0
+        for column in self.columns:
+            part = np.array(column.matrix())
+            whole = np.asarray(np.kron(whole, part), dtype=np.float64)
+            level = max(level, matrix_level(part, column.space.axes))
+        return inwards(whole, self.space.axes, level)
+
+    def nearest_matrix(self) -> Floats:
+        """Return W[x, y] to the nearest doubles, up to the rounding of products over columns."""
+        self.check_matrix_fits()
+        whole: Floats = np.ones((1, 1))
+        for column in self.columns:
+            whole = np.asarray(np.kron(whole, column.nearest_matrix()), dtype=np.float64)
+        return whole
+
+    @property
+    def matrix_error(self) -> float:
+        """Entries are products over columns, each with its own error."""
+        own = sum(column.matrix_error for column in self.columns)
+        return 2.0 * own + 8.0 * (self.space.n + 4) * ULP
+
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        drawn = [
+            np.asarray(column.draw(rows[:, j : j + 1], source)).astype(np.int64)
+            for j, column in enumerate(self.columns)
+        ]
+        return np.concatenate([part.reshape(len(rows), -1) for part in drawn], axis=1)
+
+    def __repr__(self) -> str:
+        return f"ColumnsChannel({', '.join(map(repr, self.columns))})"
 
 
 class RecordChannel(AbstractChannel):
@@ -54,27 +157,27 @@ class RecordChannel(AbstractChannel):
                 "channel of its columns"
             )
         self.columns = columns
-        self.space = self.output_space = Space._trusted((columns.space.size,))
+        self.space = self.output_space = Space.of((columns.space.size,))
         if reports:
             self.output_space = columns.output_space
 
     @property
-    def _output_count(self) -> int:
-        return self.columns._output_count
+    def output_count(self) -> int:
+        return self.columns.output_count
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         whole = self.output_space == self.space  # records as one number, not as their columns
-        return super()._output_at(y) if whole else self.columns._output_at(y)
+        return super().output_row(y) if whole else self.columns.output_row(y)
 
-    def _column_of(self, output: Ints) -> int:
+    def column_index(self, output: Ints) -> int:
         whole = self.output_space == self.space
-        return super()._column_of(output) if whole else self.columns._column_of(output)
+        return super().column_index(output) if whole else self.columns.column_index(output)
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"columns": self.columns}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> RecordChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> RecordChannel:
         return cls(load(given["columns"]))
 
     def matrix(self) -> Floats:
@@ -91,24 +194,24 @@ class RecordChannel(AbstractChannel):
         return self.columns.matrix_error
 
     def columns_prior(self, prior: Distribution) -> Distribution:
-        """Return the law of the columns of a record that follows ``prior``."""
-        return Dense._trusted(prior._vector(), self.columns.space, prior._logs())
+        """Return the distribution of the columns of a record that follows ``prior``."""
+        return Dense.of(prior.probabilities(), self.columns.space, prior.logs_if_rare())
 
-    def _output(self, prior: Distribution) -> Distribution:
+    def output_distribution(self, prior: Distribution) -> Distribution:
         law = self.columns.output(self.columns_prior(prior))
-        return Dense._trusted(law.pmf(), self._column_space)
+        return Dense.of(law.pmf(), self.column_space)
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
         return self.columns.column_maxima()
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
+        """Smallest p(y|x) over x, for every output y."""
         return self.columns.column_minima()
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
+    def draw(self, rows: Codes, source: Source) -> Codes:
         inner = self.columns.space
-        drawn = self.columns._sample(inner.rows(rows[:, 0].astype(np.int64)), source)
+        drawn = self.columns.draw(inner.rows(rows[:, 0].astype(np.int64)), source)
         if self.output_space != self.space:
             return drawn
         codes = np.asarray(inner.index(drawn)).reshape(-1, 1)

@@ -27,10 +27,9 @@ from fastpriv._structure.types import (
 )
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.channels.dense import Channel
-from fastpriv.channels.queries.laws import log_score_law, score_law
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution, Exchangeable
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.sums import log_score_law, score_law
 from fastpriv.spaces import Space
 
 __all__ = ["TypeChannel"]
@@ -56,13 +55,13 @@ class TypeChannel(AbstractChannel):
     def __init__(self, types: Types, classes: list[Classes], entries: list[Floats]) -> None:
         (rows,), (m,) = types.blocks.rows, types.blocks.sizes
         self.space = self.output_space = Space.hamming(len(rows), m)
-        self._types, self._classes, self._entries = types, classes, entries
+        self.types, self.classes, self.entries = types, classes, entries
 
-    def _definition(self) -> dict[str, Any]:
-        return {"n": self.space.n, "m": self.space.m, "entries": self._entries}
+    def definition(self) -> dict[str, Any]:
+        return {"n": self.space.n, "m": self.space.m, "entries": self.entries}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> TypeChannel:
+    def from_definition(cls, given: Mapping[str, Any]) -> TypeChannel:
         n, m = check.integer(given["n"], "n", 1), check.integer(given["m"], "m", 1)
         pairs = math.comb(n + m * m - 1, n)
         check.fits(pairs, "the classes of pairs", "use fewer rows or values")
@@ -73,114 +72,116 @@ class TypeChannel(AbstractChannel):
             raise InvalidInput("entries must hold a probability for each class of every output")
         made = cls(types, classes, entries)
         for x in range(len(types.counts)):
-            total = math.fsum(made._mass[made._stack.row == x])
+            total = math.fsum(made.class_masses[made.all_classes.row == x])
             if abs(total - 1.0) > check.SUM_TOLERANCE:
                 raise InvalidInput(
                     f"the law of the output given type {x} sums to {described(total)}, not 1"
                 )
         return made
 
-    @cached_property
-    def _stack(self) -> Stack:
-        return Stack.of(self._types, self._classes)
+    @property
+    def record_kinds(self) -> Ints:
+        return np.zeros(self.space.n, dtype=np.int64)
 
     @cached_property
-    def _entry(self) -> Floats:
-        return np.concatenate(self._entries)
+    def all_classes(self) -> Stack:
+        return Stack.of(self.types, self.classes)
 
     @cached_property
-    def _mass(self) -> Floats:
+    def all_entries(self) -> Floats:
+        return np.concatenate(self.entries)
+
+    @cached_property
+    def class_masses(self) -> Floats:
         """P(the output makes this class | x), for any x of the class's type."""
-        return np.asarray(self._entry * np.exp(self._stack.log_outputs))
+        return np.asarray(self.all_entries * np.exp(self.all_classes.log_outputs))
 
-    def _type_weights(self, prior: Distribution) -> Floats | None:
+    def type_weights(self, prior: Distribution) -> Floats | None:
         """Probability of each type under an exchangeable prior, None for others."""
-        types = as_exchangeable(prior)
-        return None if types is None else type_weights(self._types, types)
+        types = prior.by_type()
+        return None if types is None else type_weights(self.types, types)
 
-    def _output_types(self, weights: Floats) -> Floats:
-        """Law of the output's type, from that of the database's."""
-        masses = weights[self._stack.row] * self._mass
-        return np.asarray(np.bincount(self._stack.kind, masses), dtype=np.float64)
+    def output_types(self, weights: Floats) -> Floats:
+        """Distribution of the output's type, from that of the database's."""
+        masses = weights[self.all_classes.row] * self.class_masses
+        return np.asarray(np.bincount(self.all_classes.kind, masses), dtype=np.float64)
 
-    def _type_matrix(self) -> Floats:
-        """Return the chances of the output's type, given a database of each type."""
-        count = len(self._classes)
-        places = self._stack.row * count + self._stack.kind
-        chances = np.asarray(np.bincount(places, self._mass, count**2), dtype=np.float64)
+    def type_matrix(self) -> Floats:
+        """Return the probabilities of the output's type, given a database of each type."""
+        count = len(self.classes)
+        places = self.all_classes.row * count + self.all_classes.kind
+        chances = np.asarray(np.bincount(places, self.class_masses, count**2), dtype=np.float64)
         return chances.reshape(count, count)
 
-    def _by_overlap(self) -> Floats:
+    def by_overlap(self) -> Floats:
         """Return p(y|x) of bits for i ones in x, j in y and t in both, [i, j, t]."""
         table = np.zeros((self.space.n + 1,) * 3)
-        for kind, classes, entry in zip(
-            self._types.counts, self._classes, self._entries, strict=True
-        ):
+        for kind, classes, entry in zip(self.types.counts, self.classes, self.entries, strict=True):
             shared = classes.held(1, 2)[1]
             table[shared + classes.held(0, 2)[1], kind[0][1], shared] = entry
         return table
 
-    def _class_law(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
-        """Law of the class of the database against one output, and its logs if it may underflow.
+    def class_distribution(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
+        """Distribution of the class of the database against one output; logs if it may underflow.
 
         The counts of values in the rows where y holds v are the digits of a sum over rows, in base
-        n + 1. Cost that of the law of this sum.
+        n + 1. Cost that of the distribution of this sum.
         """
-        m, base = self._types.blocks.sizes[0], self.space.n + 1
+        m, base = self.types.blocks.sizes[0], self.space.n + 1
         digits = np.zeros((m, m), dtype=object)
         digits[:, 1:] = base ** np.arange(m * (m - 1), dtype=object).reshape(m, m - 1)
         sizes = sum(int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m)))
         check.fits(sizes, "the table of classes", "use fewer rows or values")
-        classes = self._classes[int(self._types.number(y[None])[0])]
+        classes = self.classes[int(self.types.number(y[None])[0])]
         scores = [row.astype(np.int64) for row in digits]
         places = sum(scores[v] @ classes.held(v, m) for v in range(m))
         logs = None
-        if prior._log_least() <= math.log(TINY):
+        if prior.log_smallest() <= math.log(TINY):
             logs = log_score_law(prior, scores, y)[places]
         return score_law(prior, scores, y)[places], logs
 
-    def _plain(self) -> Channel:
+    def as_channel(self) -> Channel:
         return Channel(self.matrix(), self.space)
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array."""
-        self._check_matrix()
-        return expand(self._types, self._classes, self._entries)
+        self.check_matrix_fits()
+        return expand(self.types, self.classes, self.entries)
 
-    def _output(self, prior: Distribution) -> Distribution:
-        weights = self._type_weights(prior)
+    def output_distribution(self, prior: Distribution) -> Distribution:
+        weights = self.type_weights(prior)
         if weights is None:
-            return self._plain()._output(prior)
-        law = self._output_types(weights)
-        table = np.zeros((self.space.n + 1,) * (len(self._types.counts[0][0]) - 1))
-        for kind, chance in zip(self._types.counts, law, strict=True):
+            return self.as_channel().output_distribution(prior)
+        law = self.output_types(weights)
+        table = np.zeros((self.space.n + 1,) * (len(self.types.counts[0][0]) - 1))
+        for kind, chance in zip(self.types.counts, law, strict=True):
             table[kind[0][1:]] = chance
-        return Exchangeable._trusted(table / table.sum())
+        return Exchangeable.of(table / table.sum())
 
-    def _spread_out(self, per_type: Floats) -> Floats:
+    def per_database(self, per_type: Floats) -> Floats:
         """Turn a number per type into one per database."""
         check.fits(self.space.size, "a vector over databases", "ask for single rows")
-        return per_type[self._types.number(self.space.rows(np.arange(self.space.size)))]
+        return per_type[self.types.number(self.space.rows(np.arange(self.space.size)))]
 
     def column_maxima(self) -> Floats:
         """Largest p(y|x) over x, for every output y."""
-        return self._spread_out(np.array([entry.max() for entry in self._entries]))
+        return self.per_database(np.array([entry.max() for entry in self.entries]))
 
     def column_minima(self) -> Floats:
-        """Least p(y|x) over x, for every output y."""
-        return self._spread_out(np.array([entry.min() for entry in self._entries]))
+        """Smallest p(y|x) over x, for every output y."""
+        return self.per_database(np.array([entry.min() for entry in self.entries]))
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
+    def draw(self, rows: Codes, source: Source) -> Codes:
         """Draw the class of the pair of output and database, then one of its outputs uniformly."""
-        drawn, kinds = np.empty(len(rows), dtype=np.int64), self._types.number(rows)
+        drawn, kinds = np.empty(len(rows), dtype=np.int64), self.types.number(rows)
         for places in alike(kinds):
-            members = np.flatnonzero(self._stack.row == kinds[places[0]])
+            members = np.flatnonzero(self.all_classes.row == kinds[places[0]])
             drawn[places] = members[self._tree(members).draws(len(places), source)]
         # In the order of the rows' values, the outputs due to the rows of one value lie together.
         values = np.empty(rows.shape, dtype=np.int64)
-        ends = np.empty((len(rows), self._types.blocks.sizes[0]), dtype=np.int64)
+        ends = np.empty((len(rows), self.types.blocks.sizes[0]), dtype=np.int64)
         for places in alike(drawn):
-            pairs = self._pair_counts(int(drawn[places[0]]))
+            pairs = self.pair_counts(int(drawn[places[0]]))
             values[places] = np.repeat(np.tile(np.arange(len(pairs)), len(pairs)), pairs.T.ravel())
             ends[places] = np.cumsum(pairs.sum(axis=0))
         shuffle(values, ends, source)
@@ -190,16 +191,18 @@ class TypeChannel(AbstractChannel):
 
     def _tree(self, members: Ints) -> Tree:
         # The power of two keeps small entries exact, and cancels.
-        return Tree(self._entry[members] * 2.0**500 * np.exp(self._stack.log_outputs[members]))
+        return Tree(
+            self.all_entries[members] * 2.0**500 * np.exp(self.all_classes.log_outputs[members])
+        )
 
-    def _pair_counts(self, number: int) -> Ints:
+    def pair_counts(self, number: int) -> Ints:
         """Return how many rows hold v in y and s in x, [v, s], for one class."""
-        j = int(self._stack.kind[number])
-        first = int(self._stack.starts[j])
-        return self._classes[j].pair_counts(number - first, self._types.blocks.sizes[0])
+        j = int(self.all_classes.kind[number])
+        first = int(self.all_classes.starts[j])
+        return self.classes[j].pair_counts(number - first, self.types.blocks.sizes[0])
 
     def __repr__(self) -> str:
-        return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self._entry)} classes)"
+        return f"TypeChannel(n={self.space.n}, m={self.space.m}, {len(self.all_entries)} classes)"
 
 
 def type_weights(types: Types, prior: Exchangeable) -> Floats:
@@ -210,7 +213,7 @@ def type_weights(types: Types, prior: Exchangeable) -> Floats:
 
 def log_type_weights(types: Types, prior: Exchangeable) -> Floats:
     """Log-probability of each type, finite also where it is too rare for a double."""
-    return np.array([prior._log_weights[kind[0][1:]] for kind in types.counts])
+    return np.array([prior.log_weights[kind[0][1:]] for kind in types.counts])
 
 
 def type_error(n: int) -> float:

@@ -79,16 +79,16 @@ def run(given: argparse.Namespace) -> str:
 def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
     """Return the mechanism of a release with the same options, its domain, and how it splits."""
     from fastpriv.channels import HammingChannel
-    from fastpriv.releasing import choice
     from fastpriv.releasing import domain as domains
+    from fastpriv.releasing.plan import choose
     from fastpriv.releasing.release import undeclared
-    from fastpriv.releasing.tables.opening import open_table
+    from fastpriv.releasing.tables import open_table
 
     if given.domain is None:
         raise InvalidInput("give --domain, or the --report of the release, which knows it")
     domain = domains.read(given.domain)
     source = open_table(given.table)
-    plan = choice.make(
+    plan = choose(
         domain,
         source.rows,
         epsilon=given.epsilon,

@@ -14,32 +14,22 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from fastpriv import __version__
-from fastpriv.cli import (
-    audit,
-    capacity,
-    compare,
-    completion,
-    estimate,
-    ledger,
-    release,
-    solve,
-    tradeoff,
-    warm_up,
-)
+from fastpriv.cli import audit, estimate, ledger, release, setup, solve, tradeoff
 from fastpriv.cli.parser import Parser, examples
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, SolverFailure, TooLarge
 
+#: Every command: the function that declares it, and the one that returns what it prints.
 _COMMANDS = (
-    audit,
-    compare,
-    capacity,
-    solve,
-    tradeoff,
-    release,
-    estimate,
-    ledger,
-    warm_up,
-    completion,
+    (audit.add_audit, audit.run_audit),
+    (audit.add_compare, audit.run_compare),
+    (audit.add_capacity, audit.run_capacity),
+    (solve.add, solve.run),
+    (tradeoff.add, tradeoff.run),
+    (release.add, release.run),
+    (estimate.add, estimate.run),
+    (ledger.add, ledger.run),
+    (setup.add_warm_up, setup.run_warm_up),
+    (setup.add_completion, setup.run_completion),
 )
 
 #: Exit codes by the first kind of error that fits; anything else is a defect of ours.
@@ -60,12 +50,12 @@ _CONTROLS = {
 }
 
 _ABOUT = """\
-How private is a mechanism, and which one is best? Levels are in nats; what is printed as a
-guarantee is rounded up.
+How private is a mechanism, and which one is best? Levels are in nats, and guarantees are rounded
+up.
 
-New here? Try the first example below, then the second with a file of yours: a line for each value
-that somebody may have, with the chances of every output, such as the two lines 0.75,0.25 and
-0.25,0.75 for a bit that is kept with chance 3/4."""
+New here? Try the first example below, then the second with a file of yours. Such a file has a line
+for each value of a record, with the probability of every output: the two lines 0.75,0.25 and
+0.25,0.75 for a bit that is kept with probability 3/4."""
 
 _EXITS = """
 
@@ -93,8 +83,8 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"fastpriv {__version__}")
     parser.set_defaults(parser=parser)  # for the command that prints completions of all of them
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in _COMMANDS:
-        command.add(commands).set_defaults(run=command.run)
+    for add, run in _COMMANDS:
+        add(commands).set_defaults(run=run)
     return parser
 
 
@@ -105,12 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminating(), _warnings_in_one_line():
             parser = make_parser()
             given = parser.parse_args(words)
-            _say(given.run(given) if given.command else parser.format_help())
+            _print(given.run(given) if given.command else parser.format_help())
     except KeyboardInterrupt as problem:
-        told = "; ".join(["interrupted; no unfinished file was left", *map(str, problem.args)])
-        return _failed(told, "Interrupted", 130, words)
+        text = "; ".join(["interrupted; no unfinished file was left", *map(str, problem.args)])
+        return _failed(text, "Interrupted", 130, words)
     except BrokenPipeError:
-        # What is left in the buffer would be complained about when Python closes the stream.
+        # Python would complain about the rest of the buffer when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as problem:
@@ -118,11 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _say(text: str) -> None:
-    """Print a text. Characters that the terminal cannot encode are escaped: the work is done.
-
-    What others wrote, such as the label of a spend, may not steer the terminal either.
-    """
+def _print(text: str) -> None:
+    """Print a text. Characters that steer the terminal, or that it cannot encode, are escaped."""
     letters = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = text.translate(_CONTROLS).encode(letters, "backslashreplace").decode(letters)
     print(text, flush=True)
@@ -130,8 +117,8 @@ def _say(text: str) -> None:
 
 def _explained(problem: Exception, words: list[str]) -> int:
     kind = type(problem).__name__
-    told = "; ".join([_words(problem), *getattr(problem, "__notes__", [])])
-    text = " ".join(told.split()) or kind
+    message = "; ".join([_words(problem), *getattr(problem, "__notes__", [])])
+    text = " ".join(message.split()) or kind
     for known, code in _CODES:
         if isinstance(problem, known):
             return _failed(text, kind, code, words)
@@ -151,15 +138,15 @@ def _failed(text: str, kind: str, code: int, words: list[str]) -> int:
     line = f"fastpriv: {text}".translate(_CONTROLS)
     if "--json" in words:
         line = json.dumps({"error": text, "kind": kind, "exit_code": code})
-    if sys.stderr is not None:  # as it is where it was closed
-        with suppress(OSError):  # nobody can be told, but by the code
+    if sys.stderr is not None:  # None if it was closed
+        with suppress(OSError):  # the exit code remains
             print(line, file=sys.stderr, flush=True)
     return code
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Print warnings as errors are printed: the sentence, and not where the code is."""
+    """Print warnings like errors: the sentence without its place in the code."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *where, **line: (
         f"fastpriv: warning: {message}".translate(_CONTROLS) + "\n"
@@ -174,7 +161,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _terminating() -> Iterator[None]:
     """End at SIGTERM as at Ctrl-C, so that unfinished files are removed."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals go to the main thread, whoever runs there
+        yield  # signals go to the main thread
         return
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -79,13 +79,18 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
-    from fastpriv.releasing.release import release
+    from fastpriv.releasing.release import ReleaseFile, release
 
     delta = given.shuffled
     if delta is not None:  # before anything is drawn
         from fastpriv._core import validation as check
 
         delta = check.real(delta, "--shuffled", least=0.0, most=1.0)
+    dangers = {
+        "domain-from-data": given.accept_domain_from_data,
+        "undeclared-columns": given.drop_undeclared,
+        "useless": given.accept_useless,
+    }
     released = release(
         given.table,
         epsilon=given.epsilon,
@@ -97,14 +102,9 @@ def run(given: argparse.Namespace) -> str:
         ledger=given.ledger,
         label=given.label,
         resume=given.resume,
-        accept_useless=given.accept_useless,
         rng=given.seed,
-        accept_domain_from_data=given.accept_domain_from_data,
-        drop_undeclared=given.drop_undeclared,
-        out=given.out,
-        report=given.report,
-        overwrite=given.force,
-        progress=True,
+        accept=[word for word, accepted in dangers.items() if accepted],
+        out=ReleaseFile(given.out, given.report, overwrite=given.force, progress=True),
     )
     if delta is None:
         return (

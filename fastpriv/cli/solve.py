@@ -4,14 +4,184 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from fastpriv import __version__
 from fastpriv._text.encoding import to_json
-from fastpriv.cli import arrays, files
-from fastpriv.cli.certificates import INFERENCE, solved
-from fastpriv.cli.mechanisms import add_prior
+from fastpriv._text.numbers import down, up
+from fastpriv._text.table import table
+from fastpriv.cli import files
+from fastpriv.cli.mechanisms import add_prior, load_prior, spec_of
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
-from fastpriv.notions.registry import DESIGNED
+from fastpriv.cli.tradeoff import EXACT_NOTIONS
+from fastpriv.errors import InvalidInput
+from fastpriv.notions.registry import DESIGNED, NOTIONS
+
+if TYPE_CHECKING:
+    from fastpriv.design.exact.solution import ExactSolution
+    from fastpriv.results import Solution
+
+#: The task outside the registry of notions: a mapping with the smallest information about S.
+INFERENCE = "inference"
+#: Level of a mechanism that reveals nothing, except for rounding.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was asked for, the solution, and what it was computed from."""
+
+    notion: str
+    asked: dict[str, float]
+    minimised: str
+    solution: Solution
+    distortion: float
+    channel: dict[str, Any]
+    sources: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain numbers and words."""
+        best = self.solution
+        return {
+            "format": "fastpriv certificate",
+            "version": 1,
+            "fastpriv": __version__,
+            "notion": self.notion,
+            "asked": self.asked,
+            "minimised": self.minimised,
+            "value": best.value,
+            "bound": best.bound,
+            "gap": best.value - best.bound,
+            "level": best.level,
+            "distortion": self.distortion,
+            "method": best.method,
+            **self.sources,
+            "channel": self.channel,
+        }
+
+    def __str__(self) -> str:
+        best = self.solution
+        rows = [
+            [f"{_title(self.notion)} (nats)", up(best.level)],
+            ["distortion", up(self.distortion)],
+            [f"smallest possible {self.minimised}, at least", down(best.bound)],
+            ["method", best.method],
+        ]
+        spec = self.channel["spec"]
+        lines = [table(rows), *([f"The channel is {spec}"] if spec else [])]
+        if "exact" in self.sources:
+            proof = self.sources["exact"]
+            lines.append(f"The smallest distortion at ratio {proof['ratio']} is exactly")
+            lines.append(f"{proof['value']}, verified in rational arithmetic.")
+        if self.notion != "identifiability" and best.level < _NOTHING:
+            lines.append("The best output does not depend on the database at all.")
+        return "\n".join(lines)
+
+
+def _title(notion: str) -> str:
+    if notion == INFERENCE:
+        return "information about S"
+    title = NOTIONS[notion].title
+    return title if NOTIONS[notion].information else f"{title} level"
+
+
+def solved(given: argparse.Namespace, dense: bool) -> Certificate:
+    """Solve what the options ask for; ``dense`` if the channel will be written as a matrix."""
+    _check(given)
+    limits = {"gap": given.gap, "time_limit": given.time_limit}
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if given.notion == INFERENCE:
+        return _inference(given, limits)
+    from fastpriv.design.optimum import solve
+
+    prior = load_prior(given.prior, given.sizes)
+    goals = {"epsilon": given.epsilon, "distortion": given.distortion}
+    asked = {name: value for name, value in goals.items() if value is not None}
+    best = solve(prior, given.notion, dense=dense, exact=given.exact, **asked, **limits)
+    sources = {"prior": files.source(given.prior), "sizes": given.sizes}
+    return Certificate(
+        given.notion,
+        asked,
+        best.minimised,
+        best,
+        best.distortion,
+        {"is": repr(best.structured), "spec": spec_of(best.structured)},
+        sources if best.exact is None else sources | {"exact": _proof(best.exact)},
+    )
+
+
+def _proof(exact: ExactSolution) -> dict[str, str | bool]:
+    """Return the exact numbers of an optimum, as strings: they are longer than doubles."""
+    return {
+        "ratio": str(exact.ratio),
+        "value": str(exact.value),
+        "verified": exact.verify(),
+    }
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Refuse options that a task does not use, and require those it needs."""
+    if given.exact:
+        _check_exact(given)
+    wrong, needed = ("prior", "sizes"), "joint"
+    if given.notion != INFERENCE:
+        wrong, needed = ("joint", "metric"), "prior"
+    for name in wrong:
+        if getattr(given, name) is not None:
+            raise InvalidInput(
+                f"--{name} must be left out for {given.notion}. See fastpriv solve --help."
+            )
+    if getattr(given, needed) is None:
+        raise InvalidInput(
+            f"--{needed} must be given for {given.notion}. See fastpriv solve --help."
+        )
+    if given.epsilon is not None and given.notion == INFERENCE:
+        raise InvalidInput(
+            f"--epsilon must be left out: {given.notion} is minimised at a --distortion."
+        )
+    searched = given.notion not in ("mutual-information", INFERENCE)
+    if None not in (given.gap, given.distortion) and searched:
+        raise InvalidInput(
+            "--gap must come with --epsilon. Levels at a --distortion are searched to 1e-6."
+        )
+
+
+def _check_exact(given: argparse.Namespace) -> None:
+    """Refuse options that do not apply to exact optima."""
+    if given.notion not in EXACT_NOTIONS or given.epsilon is None:
+        raise InvalidInput("--exact must come with dp or identifiability, and --epsilon.")
+    if given.gap is not None or given.time_limit is not None:
+        raise InvalidInput("--gap and --time-limit must be left out: an exact optimum has no gap.")
+
+
+def _inference(given: argparse.Namespace, limits: dict[str, float]) -> Certificate:
+    """Find the mapping with the smallest information about S."""
+    import numpy as np
+
+    from fastpriv.design.inference import design_mapping
+    from fastpriv.measures.distortion import distortion
+
+    joint = files.read(given.joint, "the joint distribution")
+    metric = 1.0 - np.eye(joint.shape[1])
+    if given.metric is not None:
+        metric = files.read(given.metric, "the metric")
+    best = design_mapping(joint, metric, given.distortion, **limits)
+    return Certificate(
+        INFERENCE,
+        {"distortion": given.distortion},
+        "level",
+        best,
+        distortion(best.channel, joint.sum(axis=0), metric),
+        {"is": repr(best.channel), "spec": None},
+        {
+            "joint": files.source(given.joint),
+            "metric": None if given.metric is None else files.source(given.metric),
+            "leakage factor": best.leakage_factor,
+            "error bound": best.error_bound,
+        },
+    )
+
 
 TASKS = (*DESIGNED, INFERENCE)
 
@@ -21,16 +191,16 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "solve",
         help="find the best mechanism, and write it with a certificate",
-        description="Find the mechanism of least distortion (expected number of changed rows) at\n"
-        "a privacy level, or of least level at a distortion. The certificate says what the\n"
-        "channel has, measured on the numbers that are written, and what no mechanism can go\n"
-        "below.\n\n"
+        description="Find the mechanism of smallest distortion (expected number of changed\n"
+        "records) at a privacy level, or of smallest level at a distortion. The certificate has\n"
+        "the level and the distortion of the written numbers, and a proved lower bound for every\n"
+        "mechanism.\n\n"
         "  dp, identifiability, mutual-information\n"
         "             --prior with --epsilon or --distortion\n"
         "  pml, individual-capacity\n"
         "             the same, for priors on few databases\n"
-        "  inference  --joint, a file with P(S = s, X = x), with --distortion: what is released\n"
-        "             for X tells least about S",
+        "  inference  --joint, a file with P(S = s, X = x), with --distortion: the output for X\n"
+        "             with the smallest information about S",
         epilog=examples(
             "fastpriv solve dp --prior beta-binomial:a=0.5,b=0.8,n=4 --epsilon 1 --out best.csv "
             "--certificate best.json",
@@ -52,7 +222,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     goal = parser.add_mutually_exclusive_group(required=True)
     goal.add_argument("--epsilon", type=float, help="privacy level in nats")
-    goal.add_argument("--distortion", type=float, help="expected number of changed rows, or cost")
+    goal.add_argument(
+        "--distortion", type=float, help="expected number of changed records, or cost"
+    )
     parser.add_argument("--gap", type=float, help="certified gap to stop at")
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="then take the best found so far"
@@ -74,13 +246,13 @@ def run(given: argparse.Namespace) -> str:
     out = certificate = None
     if given.out is not None:
         inputs = given.prior, given.joint, given.metric
-        out = files.target(given.out, given.force, arrays.SUFFIXES, *inputs)
+        out = files.target(given.out, given.force, files.SUFFIXES, *inputs)
     if given.certificate is not None:
         certificate = files.target(given.certificate, given.force, (".json",))
     best = solved(given, dense=out is not None)
     page = best.to_dict()
     if out is not None:
-        content = arrays.written(best.solution.channel.matrix(), out.suffix)
+        content = files.encoded(best.solution.channel.matrix(), out.suffix)
         page["channel"] |= files.identity(out, content)
         files.write(out, content, given.force)
     if certificate is not None:

@@ -1,21 +1,24 @@
-"""Mechanisms against inference: release Y made from X so that Y tells little about S."""
+"""Mechanisms against inference: release Y made from X so that Y reveals little about S."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.highs import Block, Rows, minimise
+from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import bisect
+from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
-from fastpriv.design.mapping import Program, solve_mapping
-from fastpriv.design.perfect import least_private
-from fastpriv.design.task import limits, made_task, told
+from fastpriv.design.certificate import Progress
+from fastpriv.design.problem import Answer, Limits, Problem, minimum
 from fastpriv.errors import Infeasible, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
@@ -27,11 +30,29 @@ __all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_p
 _CLOSE = 1e-10
 #: Information below this is the rounding of an independent pair.
 _NOTHING = 2.0**-100
-#: Values of S or X below this probability are left out: they move an information by far less
-#: than the amount that bounds are lowered by.
-_RARE, _LOWERED = 1e-60, 1e-50
+#: Values of S or X below this probability are left out.
+_RARE = 1e-60
+#: Far more nats than values so rare can move an information: bounds are lowered by it.
+_LOWERED = 1e-50
 #: Part of I(S; X) that a perfectly private mapping may keep by rounding.
 _PRIVATE = 1e-9
+#: Steps after which the method is given up.
+_MAX_STEPS = 200
+#: Operations worth a thread of their own.
+_GRAIN = 1 << 20
+#: Part of the way to the boundary that a step goes.
+_STEP = 0.98
+#: First complementarity, as a part of I(S; X) per entry, and the one to try if it stalls.
+_FIRST = 0.3
+_SECOND = 0.03
+#: A gap in nats that is not worth a second start.
+_SMALL = 1e-10
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
+_PATIENCE = 40
+#: Information that is nothing but rounding.
+_ROUNDING_NATS = 1e-24
+#: Relative width of the search for a start: a factor of 1.3.
+_ROUGHLY = 0.25
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,8 +64,8 @@ class InferenceSolution(Solution):
     leakage_factor : float
         I(S; Y)/H(S).
     error_bound : float
-        Fano's bound: nobody guesses S from Y with a smaller chance of error, and the true least
-        chance may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
+        Fano's bound: nobody guesses S from Y with a smaller probability of error, and the true
+        smallest probability may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
 
     Examples
     --------
@@ -70,7 +91,7 @@ def design_mapping(
     gap: float = 1e-8,
     time_limit: float = math.inf,
 ) -> InferenceSolution:
-    """Find the mapping from X to Y that tells least about S within a distortion budget.
+    """Find the mapping from X to Y that reveals least about S within a distortion budget.
 
     Minimises I(S; Y) over W[x, y] = p(y|x) subject to E d(X, Y) <= D, where S -> X -> Y.
 
@@ -91,7 +112,7 @@ def design_mapping(
     -------
     InferenceSolution
         ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats, ``.bound`` a proved lower
-        bound on the least, rounded down. Where the least is near 0 only the difference of the
+        bound on the minimum, rounded down. Where the minimum is near 0 only the difference of the
         two is small, not its part of the information: 1e-10 nats count as none. Where they are
         further apart than that and ``gap``, ``.converged`` is False and a :class:`GapWarning`
         says so.
@@ -106,7 +127,7 @@ def design_mapping(
     Program (2) of Makhdoumi-Fawaz 2013, convex in W. Solved by a primal-dual interior-point
     method in some 10 to 20 steps of cost O(|Y| |X| (|X| + |S|) min(|X|, |S|)) each. The bound is
     Gibbs' inequality, so that it holds for whatever posteriors the method ended with. The channel
-    meets the budget for its floats; a budget within rounding of the least distortion, or of that
+    meets the budget for its floats; a budget within rounding of the minimum distortion, or of that
     of the best constant output, is taken to be equal to it.
 
     Examples
@@ -122,33 +143,33 @@ def design_mapping(
     law = _joint(joint)
     costs = check.metric(metric, law.shape[1])
     budget = check.real(distortion, "distortion")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, negligible=_CLOSE)
     check.fits(
         costs.size * min(law.shape),
         "the program",
         "merge values of S or X, or allow fewer outputs",
         check.MAX_MATRIX,
     )
-    problem = _Problem(law, costs, budget)
+    problem = MappingProblem(law, costs, budget)
     if problem.room < -problem.margin:
         least = least_distortion(law.sum(axis=0), costs)
         raise Infeasible(
             f"no mapping has an expected distortion of {described(budget)}: the least possible is "
             f"{described(least)}"
         )
-    return told(problem.solve(task.gap, task.deadline), task, depth=3, least=_CLOSE)
+    return minimum(problem, limits)
 
 
 def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> float:
-    """Least expected distortion of any mapping, sum_x p(x) min_y d(x, y).
+    """Return the minimum expected distortion of any mapping, sum_x p(x) min_y d(x, y).
 
     As the budget of :func:`design_mapping` it leaves only the choice among the cheapest outputs of
-    each x, and gives the least I(S; Y) that costs nothing.
+    each x, and gives the minimum I(S; Y) that costs nothing.
 
     Parameters
     ----------
     prior : Distribution, 1-D or 2-D array
-        Law of X, or ``joint[s, x]`` as :func:`design_mapping` takes it.
+        Distribution of X, or ``joint[s, x]`` as :func:`design_mapping` takes it.
     metric : 2-D array
         ``metric[x, y]``.
 
@@ -168,7 +189,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
     True
     """
     if isinstance(prior, Distribution):
-        p = prior._vector()
+        p = prior.probabilities()
     elif np.ndim(check.array(prior, "prior")) == 2:
         p = check.law(prior, "prior", 2).sum(axis=0)
     else:
@@ -179,7 +200,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
 def perfect_privacy(
     joint: ArrayLike, metric: ArrayLike, *, time_limit: float = math.inf
 ) -> Solution:
-    """Find the least expected distortion at which Y can be independent of S.
+    """Find the minimum expected distortion at which Y can be independent of S.
 
     The linear program min E d(X, Y) subject to sum_x P(s, x) W[x, y] = P(s) q(y) for all s and y.
     A constant output is one way, but not always the cheapest: Y may tell what X holds besides S.
@@ -203,7 +224,7 @@ def perfect_privacy(
     Notes
     -----
     Where HiGHS stops without an optimum (S and X nearly independent, or the time is up) the best
-    constant output is returned, with the least distortion of any mapping as the bound.
+    constant output is returned, with the minimum distortion of any mapping as the bound.
 
     Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound comes from multipliers nu(s, y) of
     the program, repaired: sum_x p(x) min_y [d(x, y) - sum_s nu(s, y) (P(s|x) - P(s))], which holds
@@ -222,8 +243,8 @@ def perfect_privacy(
     (0.4, True)
     """
     law = _joint(joint)
-    problem = _Problem(law, check.metric(metric, law.shape[1]), 0.0)
-    return problem.perfect(limits(1.0, time_limit)[1])
+    problem = MappingProblem(law, check.metric(metric, law.shape[1]), 0.0)
+    return problem.perfect(Limits.checked(1.0, time_limit).clock.left())
 
 
 def _joint(joint: ArrayLike) -> Floats:
@@ -231,8 +252,8 @@ def _joint(joint: ArrayLike) -> Floats:
     return np.asarray(law / math.fsum(law.flat))
 
 
-class _Problem:
-    """One design problem: impossible values dropped, distortions counted from the least."""
+class MappingProblem(Problem[InferenceSolution]):
+    """One design problem: impossible values dropped, distortions counted from 0 on."""
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
         self.metric, self.seen = metric, law.sum(axis=0) > _RARE
@@ -253,8 +274,8 @@ class _Problem:
         self.room = limit - self.offset
         self.ties = self.cost <= 4.0 * ULP * np.abs(least)[:, None]
 
-    def solve(self, gap: float, deadline: float) -> InferenceSolution:
-        """Take the first way that applies."""
+    def closed_form(self, limits: Limits) -> InferenceSolution | None:
+        """Return a constant output or the cheapest outputs, where one of them is optimal."""
         constant = self.inputs @ self.cost
         output = int(np.argmin(constant))
         if constant[output] <= self.room + self.margin:
@@ -262,14 +283,22 @@ class _Problem:
         cheapest = self.only(np.argmin(self.cost, axis=1))
         if kernels.mutual_information(self.backward, self.secrets) <= _NOTHING:
             return self.solution(cheapest, 0.0, "closed-form")
+        if self._tight() and (self.ties.sum(axis=1) == 1).all():
+            return self.solution(cheapest, math.inf, "closed-form")
+        return None
+
+    def _tight(self) -> bool:
+        """Whether the budget leaves only the cheapest outputs of every input."""
+        return bool(self.room <= 4.0 * self.margin)
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve over the outputs that may be used."""
         cost, allowed = self.cost, np.ones_like(self.cost)
         budget = (self.room - self.margin, self.room + self.margin)
-        if self.room <= 4.0 * self.margin:  # the least distortion: only the cheapest outputs
-            if (self.ties.sum(axis=1) == 1).all():
-                return self.solution(cheapest, math.inf, "closed-form")
+        if self._tight():
             cost, allowed, budget = np.zeros_like(cost), self.ties.astype(np.float64), (1.0, 1.0)
         used = allowed.any(axis=0)
-        program = Program(
+        program = InformationProgram(
             self.kernel,
             self.inputs,
             self.secrets,
@@ -277,10 +306,15 @@ class _Problem:
             np.ascontiguousarray(allowed[:, used].T),
             budget,
         )
-        V, bound = solve_mapping(program, gap, deadline)
+        V, bound = _solve_mapping(program, limits)
         W = np.zeros_like(self.cost)
         W[:, used] = (V / self.inputs).T
-        return self.solution(W / W.sum(axis=1, keepdims=True), bound, "dense")
+        matrix = self._whole(W / W.sum(axis=1, keepdims=True))
+        return Answer(Channel(matrix), bound - _LOWERED, "dense")
+
+    def measured(self, answer: Answer) -> InferenceSolution:
+        """Measure the information that the floats leak."""
+        return self.solution(answer.channel.matrix()[self.seen], answer.bound, "dense")
 
     def perfect(self, seconds: float) -> Solution:
         """Keep the cheaper of the program's mapping and the best constant output."""
@@ -310,13 +344,241 @@ class _Problem:
         return np.eye(self.cost.shape[1])[outputs]
 
     def solution(self, W: Floats, bound: float, method: str) -> InferenceSolution:
-        """Measure a mapping; values of X that never occur get their cheapest output."""
+        """Measure a mapping of the values of X that occur."""
         alike = bool((W[0] == W).all())
         value = 0.0 if alike else kernels.mutual_information(self.backward @ W, self.secrets)
-        matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
-        matrix[self.seen] = W
         entropy = kernels.entropy(self.secrets)
         factor = min(1.0, value / entropy) if entropy > 0.0 else 0.0
         error = error_probability_bound(factor, self.secrets)
         bound = min(max(bound - _LOWERED, 0.0), value)
-        return InferenceSolution(value, bound, Channel(matrix), value, method, factor, error)
+        return InferenceSolution(
+            value, bound, Channel(self._whole(W)), value, method, factor, error
+        )
+
+    def _whole(self, W: Floats) -> Floats:
+        """Give values of X that never occur their cheapest output."""
+        matrix = np.eye(W.shape[1])[np.argmin(self.metric, axis=1)]
+        matrix[self.seen] = W
+        return np.asarray(matrix)
+
+
+# The program. For V[y, x] = P(y, x) and posteriors r_y = r(.|y) of S, in logarithms
+# eta = ln(r/P(s)), the program and its dual are
+#
+#     min  I(S; Y)            V >= 0,  sum_y V[y, x] = p(x),  <d, V> <= D,
+#     max  sum_x p(x) mu(x) - lambda D,
+#          mu(x) <= sum_s P(s|x) eta(s, y) + lambda d(x, y),   sum_s P(s) e^eta(s, y) <= 1.
+#
+# The dual is Gibbs' inequality: I(S; Y) >= sum P(s, y) ln(r(s|y)/P(s)) for any posteriors r. So
+# every eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its own makes the
+# method converge: read off V instead, the posterior of an output that dies is a ratio of two
+# vanishing numbers and jumps from step to step.
+#
+# A Newton step solves an |X| x |X| system for every output, a diagonal plus a matrix of rank |S|;
+# the |X| row sums and the budget couple them (kernels/mapping.py).
+
+
+@dataclass
+class InformationProgram:
+    """Minimum I(S; Y) for distributions of full support, distortions counted from 0 in each row."""
+
+    kernel: Floats  # P(s|x), an |S| x |X| array
+    inputs: Floats  # p(x) > 0
+    secrets: Floats  # P(s) > 0
+    cost: Floats  # d[y, x] >= 0
+    allowed: Floats  # 1.0 where output y may follow x, else 0.0
+    budget: tuple[float, float]  # D, rounded down for mechanisms and up for bounds
+
+    @cached_property
+    def centred(self) -> Floats:
+        """P(s|x) - P(s): what keeps the digits of a small information."""
+        return self.kernel - self.secrets[:, None]
+
+    @cached_property
+    def least(self) -> Floats:
+        """The joint distribution of x with its outputs of no distortion, all alike."""
+        free = self.allowed * (self.cost == 0.0)
+        return np.asarray(free * (self.inputs / free.sum(axis=0)))
+
+    @cached_property
+    def most(self) -> Floats:
+        """Largest ln(r/P(s)), of a posterior that is certain."""
+        return np.asarray(-np.log(self.secrets))
+
+    def start(self) -> Floats:
+        """Return a joint distribution inside the budget, with weights 1/(1 + b d) in every row."""
+        target = 0.5 * self.budget[0]
+        low, high = 1.0, 1.0
+        while self._distortion(self._spread(high)) > target:
+            low, high = high, 8.0 * high
+
+        def beyond(b: float) -> bool:
+            return self._distortion(self._spread(b)) > target
+
+        _, high = bisect(beyond, low, high, relative=_ROUGHLY, geometric=True)
+        return self._spread(high)
+
+    def _spread(self, b: float) -> Floats:
+        weights = self.allowed / (1.0 + b * self.cost)
+        return np.asarray(weights * (self.inputs / weights.sum(axis=0)))
+
+    def _distortion(self, V: Floats) -> float:
+        return float(np.vdot(V, self.cost))
+
+    def repaired(self, V: Floats) -> Floats:
+        """Return V mixed with the mechanism of minimum distortion until it meets the budget."""
+        most = self.budget[0]
+        spent = raised(self._distortion(V), V.size)
+        if spent <= most:
+            return V
+        share = min(1.0, (spent - most) / spent * (1.0 + 1e-9) + 4.0 * ULP)
+        return np.asarray((1.0 - share) * V + share * self.least)
+
+    def excess(self, V: Floats) -> tuple[Floats, Floats]:
+        """Return q(y) and P(s|y)/P(s) - 1 for every output."""
+        q = V.sum(axis=1)
+        return q, (V @ self.centred.T) / q[:, None] / self.secrets
+
+    def information(self, V: Floats) -> float:
+        """I(S; Y) as a sum of P(s) q(y) f(d) with f(d) = (1+d) ln(1+d) - d."""
+        q, d = self.excess(V)
+        d = np.maximum(d, -1.0 + ULP)
+        return float(q @ (((1.0 + d) * np.log1p(d) - d) @ self.secrets))
+
+    def normalised(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Shift ln(r/P(s)) so that every r sums to one; also the size of the terms it summed."""
+        eta = np.minimum(eta, self.most)
+        excess = np.expm1(eta)
+        total = excess @ self.secrets
+        return eta - np.log1p(total)[:, None], np.abs(excess) @ self.secrets / (1.0 + total)
+
+    def bound(self, eta: Floats, scale: Floats, slope: float, prices: Floats) -> float:
+        """Lower bound on I(S; Y) proved by normalised log posteriors, rounded down.
+
+        ``prices`` is eta @ kernel + slope * cost. What its sums, the normalisation of every
+        output (by terms of total size ``scale``) and the budget lost to rounding is taken off.
+        """
+        lost = (2 * len(self.secrets) + 16) * ULP
+        size = np.abs(eta) @ self.kernel + slope * self.cost + scale[:, None]
+        floor = np.where(self.allowed > 0.0, prices - lost * size, np.inf).min(axis=0)
+        total = math.fsum(self.inputs * floor)
+        spare = (len(self.secrets) + 8) * ULP * math.fsum(self.inputs * np.abs(floor))
+        return total - spare - raised(slope * self.budget[1], 4.0)
+
+
+def _solve_mapping(program: InformationProgram, limits: Limits) -> tuple[Floats, float]:
+    """Return a joint distribution V[y, x] within the budget and a lower bound on I(S; Y)."""
+    best = _follow(program, _FIRST, limits)
+    if best.value - best.bound > max(limits.gap * best.value, _SMALL) and not limits.late:
+        other = _follow(program, _SECOND, limits)
+        point = other.point if other.value < best.value else best.point
+        return point, max(best.bound, other.bound)
+    return best.point, best.bound
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def _follow(program: InformationProgram, part: float, limits: Limits) -> Progress[Floats]:
+    """Follow the path from one start; return the best V, its I(S; Y) and the best bound.
+
+    A step that overflows yields NaNs, which improve on nothing and end the method.
+    """
+    A, p, d = program.kernel, program.inputs, program.cost
+    allowed, count = program.allowed, float(program.allowed.sum()) + 1.0
+    most = program.budget[0]
+    V = program.start()
+    t = most - float(np.vdot(V, d))
+    first = part * max(program.information(np.diag(p)), 1e-30) / count
+    Z = np.where(allowed > 0.0, first / np.where(allowed > 0.0, V, 1.0), 1.0)
+    slope, mu = first / t, np.zeros(len(p))
+    eta = np.log1p(np.maximum(program.excess(V)[1], -1.0 + 1e-14))
+    progress = Progress(limits.gap, limits.clock, V, patience=_PATIENCE, absolute=_ROUNDING_NATS)
+    for _ in range(_MAX_STEPS):
+        eta, scale = program.normalised(eta)
+        prices = eta @ A + slope * d
+        within = program.repaired(V)
+        bound = program.bound(eta, scale, slope, prices)
+        if not progress.offer(within, program.information(within), bound):
+            break
+        dV, dZ, deta, dmu, dslope, dt, length = _direction(program, V, Z, eta, prices, mu, slope, t)
+        if not length > 0.0:  # rounding won
+            break
+        length *= _STEP
+        V, Z = V + length * dV, Z + length * dZ
+        # A posterior that vanishes falls by the factor that V falls by, not by one in logarithms.
+        deta *= length
+        eta = eta + np.where(deta < 0.0, np.log1p(np.maximum(deta, -_STEP)), deta)
+        mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
+        V *= p / V.sum(axis=0)
+    return progress
+
+
+def _direction(
+    program: InformationProgram,
+    V: Floats,
+    Z: Floats,
+    eta: Floats,
+    prices: Floats,
+    mu: Floats,
+    slope: float,
+    t: float,
+) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
+    """Return the Newton step of all unknowns and how far to go."""
+    A, (k, n) = program.kernel, program.kernel.shape
+    few = 2 * k <= n
+    r, e = program.secrets * np.exp(eta), np.sqrt(V / Z)
+    j = V.sum(axis=1)[:, None] * r
+    K = np.empty((len(V), k if few else n, n))
+
+    def factor(first: int, last: int) -> Floats:
+        gram = np.zeros((n, n))
+        if not kernels.mapping_factor(A, r, j, e, few, first, last, K, gram):
+            gram[:] = math.nan  # the step that follows has length 0
+        return gram
+
+    grams = split(factor, len(V), 1 + _GRAIN // (K[0].size * n))
+    gram = grams[0] if len(grams) == 1 else np.sum(grams, axis=0)
+    return kernels.mapping_direction(
+        A, program.inputs, program.cost, program.allowed, program.budget[0], V, Z, r, j, prices,
+        mu, slope, t, K, e, few, gram,
+    )  # fmt: skip
+
+
+def least_private(
+    kernel: Floats, inputs: Floats, secrets: Floats, cost: Floats, seconds: float
+) -> tuple[Floats, float]:
+    """Return W[x, y] and a lower bound on the minimum cost with P(y|s) = P(y).
+
+    Parameters
+    ----------
+    kernel, inputs, secrets : ndarray
+        P(s|x), p(x) and P(s), all of full support.
+    cost : ndarray
+        ``cost[x, y]`` >= 0, of order one.
+    seconds : float
+        Time limit.
+    """
+    (k, n), m = kernel.shape, cost.shape[1]
+    centred = kernel - secrets[:, None]
+    size = np.abs(centred).max(axis=1)
+    # Rows that are rounding say nothing; the last of the others follows from the rest.
+    kept = np.flatnonzero(size > 64.0 * (k + 4) * ULP * secrets)
+    B = centred[kept] / size[kept, None]
+    # Unknowns n V[y, x]: for every y the rows of B, then for every x the sum over y.
+    number = np.arange(m * n).reshape(m, n)
+    rows = Rows.stacked(
+        [
+            Block(np.repeat(number, len(kept), axis=0), np.tile(B, (m, 1)), 0.0, 0.0),
+            Block(number.T, 1.0, n * inputs, n * inputs),
+        ]
+    )
+    prices = np.ascontiguousarray(cost.T).reshape(-1)
+    answer = minimise(prices, np.zeros(m * n), rows, seconds)
+    V = np.maximum(answer.values, 0.0).reshape(m, n)
+    # An input too rare for the solver's tolerance may be left without an output.
+    V[np.argmin(cost, axis=1), np.arange(n)] += V.sum(axis=0) == 0.0
+    nu = answer.duals[: m * len(kept)].reshape(m, len(kept))
+    reach = np.abs(nu) @ ((kernel + secrets[:, None])[kept] / size[kept, None])
+    price = cost - (nu @ B).T - (2 * k + 16) * ULP * (reach.T + cost)
+    floor = price.min(axis=1)
+    bound = math.fsum(inputs * floor) - (k + 8) * ULP * math.fsum(inputs * np.abs(floor))
+    return (V / V.sum(axis=0)).T, bound

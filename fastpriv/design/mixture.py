@@ -1,19 +1,21 @@
 """The rate-distortion optimum at a slope or a distortion, by an interior-point method.
 
-At slope s the optimal output law q minimises sum q - sum p ln(K q) over q >= 0, K = e^(-s d): the
-likelihood of a mixture. With c = K^T (p / K q), q is optimal when c <= 1, and c = 1 where q > 0.
-Blahut's iteration q <- q c crawls where outputs die out. Here Newton's method follows the central
-path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z), where
-B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one, so conjugate gradients with the diagonal
-as preconditioner need few products, each a transform. Where the distortion is given the slope is
-one more unknown of the same system.
+At slope s the optimal output distribution q minimises sum q - sum p ln(K q) over q >= 0,
+K = e^(-s d): the likelihood of a mixture. With c = K^T (p / K q), q is optimal if c <= 1, and c = 1
+where q > 0. Blahut's iteration q <- q c crawls where outputs die out. Here Newton's method follows
+the central path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z),
+where B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one, so conjugate gradients with the
+diagonal as preconditioner need few products, each a transform. If the distortion is given, the
+slope is one more unknown of the same system, and K weighted by d and by d^2 says how K q changes
+with the slope.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,28 +24,176 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP
 from fastpriv._core.threads import split
+from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv.design.tilting import Family, Tilt
+from fastpriv.design.certificate import Progress
+from fastpriv.design.engines.interior import step_length
+from fastpriv.design.problem import Limits
 
-_STEPS = 300
-#: Steps without a better certificate after which rounding has won.
+#: Lines of all axes up to this many entries are summed while they are in cache.
+_BLOCK = 1 << 15
+#: Slope from which on 1/(e^slope - 1) is e^-slope in all digits, and e^slope may overflow.
+_STEEP = 700.0
+#: Entries of a kernel below this are 0: denormal numbers are slow.
+_TINY = 1e-200
+#: Steps after which the method is given up.
+_MAX_STEPS = 300
+#: Steps in which the gap must shrink by a tenth, or rounding has won.
 _PATIENCE = 40
 #: Part of the way to the boundary that a step goes.
 _STEP = 0.99
 #: Relative residual at which conjugate gradients stop.
 _RESIDUAL = 0.05
-_PRODUCTS = 500
+#: Products after which conjugate gradients stop.
+_MAX_PRODUCTS = 500
+#: Entries that are worth a thread of their own.
 _GRAIN = 1 << 15
+
+
+class Tilt(ABC):
+    """One kernel K, up to the factor e^log_scale that keeps its numbers moderate."""
+
+    slope: float
+    log_scale: float = 0.0
+
+    @abstractmethod
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
+        """Return v = K q over databases, in the memory of q if it may be overwritten."""
+
+    @abstractmethod
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
+        """Return c = K^T u over outputs, in the memory of u if it may be overwritten."""
+
+    @abstractmethod
+    def squares(self, b: Floats) -> Floats:
+        """Return the sums over x of b(x) K[x, y]^2: the diagonal of K^T diag(b) K."""
+
+    @abstractmethod
+    def distances(self, q: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Return the sums over y of K d q and K d^2 q, given v = K q."""
+
+    @abstractmethod
+    def distances_back(self, u: Floats, c: Floats) -> Floats:
+        """Return the sums over x of u K d, given c = K^T u."""
+
+
+#: A kernel for every slope.
+Family = Callable[[float], Tilt]
+
+
+class HammingTilt(Tilt):
+    """The Hamming kernel over databases: every product is an O(N n) transform.
+
+    Both K and its derivative are products over rows of combinations of I and J (all ones), which
+    commute. So K weighted by d is G K with G = a sum_i (J_i/g_i - I), a = 1/(e^slope - 1) and
+    g_i = 1 + (m_i - 1) e^-slope, and the weighted sums follow from v by sums along lines.
+    """
+
+    def __init__(self, sizes: Sequence[int], slope: float) -> None:
+        self.slope, self._sizes = slope, tuple(sizes)
+        r = math.exp(-slope)
+        totals = [1.0 + (m - 1) * r for m in sizes]
+        self.log_scale = math.fsum(map(math.log, totals))
+        self._mixing = [r / g for g in totals]
+        self._squared = [r * r / (1.0 + (m - 1) * r * r) for m in sizes]
+        self._square_scale = math.prod(
+            (1.0 + (m - 1) * r * r) / g**2 for m, g in zip(sizes, totals, strict=True)
+        )
+        axes = [(h, m) for h, m in zip(_strides(sizes), sizes, strict=True) if m > 1]
+        self._strides = np.array([h for h, _ in axes], dtype=np.int64)
+        self._lengths = np.array([m for _, m in axes], dtype=np.int64)
+        self._a = 1.0 / math.expm1(slope) if slope < _STEEP else r
+        self._g = np.asarray(1.0 + (self._lengths - 1) * r, dtype=np.float64)
+
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
+        return mix(q if overwrite else q.copy(), self._sizes, self._mixing)
+
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
+        return self.forward(u, overwrite)
+
+    def squares(self, b: Floats) -> Floats:
+        return mix(b.copy(), self._sizes, self._squared) * self._square_scale
+
+    def distances(self, q: Floats, v: Floats) -> tuple[Floats, Floats]:
+        a, g, m = self._a, self._g, self._lengths.astype(np.float64)
+        first = self.distances_back(q, v)
+        # d^2 - d counts ordered pairs of changed rows: (sum G_i)^2 without the squares G_i^2.
+        same = self._line_sums(v, a * a * (m / g - 2.0) / g) + len(m) * a * a * v
+        second = self.distances_back(q, first) - same + first
+        return first, second
+
+    def distances_back(self, u: Floats, c: Floats) -> Floats:
+        return self._line_sums(c, self._a / self._g) - len(self._g) * self._a * c
+
+    def _line_sums(self, v: Floats, weights: Floats) -> Floats:
+        """Sum of weights[i] times the sum of v along axis i, as a vector."""
+        out = np.zeros_like(v)
+        spans = self._strides * self._lengths
+        low = spans <= _BLOCK
+        passes = [np.flatnonzero(low)] * bool(low.any()) + [[i] for i in np.flatnonzero(~low)]
+        for axes in passes:
+            block = int(spans[axes].max())
+            chosen = (weights[axes], self._strides[axes], self._lengths[axes])
+            task = partial(kernels.add_line_sums, v, out, *chosen, block)
+            split(task, len(v) // block, max(1, _BLOCK // block))
+        return out
+
+
+def _strides(sizes: Sequence[int]) -> list[int]:
+    strides = [1]
+    for m in reversed(sizes[1:]):
+        strides.append(strides[-1] * m)
+    return strides[::-1]
+
+
+class MatrixTilt(Tilt):
+    """A kernel given by its matrix and the same weighted by d and d^2."""
+
+    def __init__(
+        self, slope: float, kernel: Floats, first: Floats, second: Floats, log_scale: float = 0.0
+    ) -> None:
+        self.slope, self.log_scale = slope, log_scale
+        self._kernel, self._first, self._second = kernel, first, second
+
+    @classmethod
+    def of(cls, metric: Floats, slope: float) -> MatrixTilt:
+        """Make e^(-slope metric), for a metric whose smallest entry in every row is zero."""
+        if math.isinf(slope):  # only the nearest outputs are left
+            kernel = (metric == 0.0).astype(np.float64)
+            return cls(slope, kernel, np.zeros_like(kernel), np.zeros_like(kernel))
+        kernel = np.exp(-slope * metric)
+        kernel[kernel < _TINY] = 0.0
+        first = kernel * metric
+        return cls(slope, kernel, first, first * metric)
+
+    def forward(self, q: Floats, overwrite: bool = False) -> Floats:
+        return np.asarray(self._kernel @ q)
+
+    def backward(self, u: Floats, overwrite: bool = False) -> Floats:
+        return np.asarray(u @ self._kernel)
+
+    def squares(self, b: Floats) -> Floats:
+        return np.asarray(b @ self._kernel**2)
+
+    def distances(self, q: Floats, v: Floats) -> tuple[Floats, Floats]:
+        return self._first @ q, self._second @ q
+
+    def distances_back(self, u: Floats, c: Floats) -> Floats:
+        return np.asarray(u @ self._first)
+
+    def joint(self, q: Floats) -> Floats:
+        """Return q(y) K[x, y]."""
+        return np.asarray(self._kernel * q)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """An output law for a slope, and what it proves.
+    """An output distribution for a slope, and what it proves.
 
     Attributes
     ----------
     law : ndarray
-        The output law q, positive, summing to one.
+        The output distribution q, positive, summing to one.
     slope : float
         Its slope.
     value : float
@@ -91,13 +241,12 @@ def fit(
     outputs: int,
     slope: float,
     target: float | None,
-    gap: float,
-    deadline: float,
+    limits: Limits,
 ) -> Fit:
-    """Find the optimal output law at a slope, or at the slope where the distortion is ``target``.
+    """Find the optimal output distribution at a slope, or at a distortion.
 
-    ``slope`` is then where to start. Stops at a certified ``gap`` in nats, when rounding allows no
-    more, or at the deadline, and returns the best iterate.
+    If a distortion is the ``target``, ``slope`` is where to start. Stops at a certified gap in
+    nats, when rounding allows no more, or when the time is over, and returns the best iterate.
     """
     tilt = family(slope)
     q = np.full(outputs, 1.0 / outputs)
@@ -105,24 +254,22 @@ def fit(
     c = tilt.backward(p / v, overwrite=True)
     z = np.maximum(1.0 - c, 0.0) + 0.1
     along: Floats | None = None  # how q / sqrt(q) answers to the slope
-    best = Fit(q, slope, math.inf, -math.inf, 0.0 if target is None else target)
-    waited, length = 0, 1.0
-    for step in range(_STEPS):
+    first = Fit(q, slope, math.inf, -math.inf)
+    progress = Progress(0.0, limits.clock, first, patience=_PATIENCE, absolute=limits.gap)
+    length = 1.0
+    for step in range(_MAX_STEPS):
         u = p / v
         value, bound = certify(p, q, tilt, v, c)
         result = Fit(q, tilt.slope, value, bound)
         if target is not None:
-            first, second = tilt.distances(q, v)
-            mean = first / v
+            once, second = tilt.distances(q, v)
+            mean = once / v
             result = Fit(q, tilt.slope, value, bound, _dot(p, mean))
-        waited += 1
-        if result.gap(target) < best.gap(target):
-            best, waited = result, 0
-        if best.gap(target) <= gap or waited > _PATIENCE or time.monotonic() > deadline:
+        if not progress.offer(result, result.gap(target), 0.0):
             break
         mu = _dot(q, z) / outputs * (max(0.05, (1.0 - length) ** 3) if step else 1.0)
         root = np.sqrt(q)
-        newton = _Newton(tilt, root, u / v, z, 1.0 / (q * tilt.squares(u / v) + z))
+        newton = ConjugateGradients(tilt, root, u / v, z, 1.0 / (q * tilt.squares(u / v) + z))
         move = newton.solve(root * (c - 1.0) + mu / root)
         turn = 0.0
         if target is not None:
@@ -136,16 +283,17 @@ def fit(
             move -= turn * along
         move *= root
         push = (mu - z * (q + move)) / q
-        length = _reach(q, move)
+        length = step_length(q, move, _STEP)
         q = q + length * move
-        dual = _reach(z, push)
+        dual = step_length(z, push, _STEP)
         z += dual * push
         if turn:
             tilt = family(tilt.slope + length * turn)
         length = min(length, dual)
         v = tilt.forward(q)
         c = tilt.backward(p / v, overwrite=True)
-    return Fit(best.law / best.law.sum(), best.slope, best.value, best.bound, best.distortion)
+    best = progress.point
+    return replace(best, law=best.law / best.law.sum())
 
 
 def _dot(a: Floats, b: Floats) -> float:
@@ -153,13 +301,7 @@ def _dot(a: Floats, b: Floats) -> float:
     return float((a * b).sum())
 
 
-def _reach(x: Floats, move: Floats) -> float:
-    """How far x > 0 may go along a move and stay positive, at most 1."""
-    worst = float((move / x).min())
-    return 1.0 if worst > -_STEP else -_STEP / worst
-
-
-class _Newton:
+class ConjugateGradients:
     """The matrix S K^T diag(b) K S + diag(z) with S = diag(root), and its diagonal's inverse."""
 
     def __init__(self, tilt: Tilt, root: Floats, b: Floats, z: Floats, inverse: Floats) -> None:
@@ -181,7 +323,7 @@ class _Newton:
         direction = self._inverse * r
         size = _dot(r, direction)
         enough = _RESIDUAL**2 * _dot(right, self._inverse * right)
-        for _ in range(_PRODUCTS):
+        for _ in range(_MAX_PRODUCTS):
             if size <= enough:
                 break
             product, curvature = self._product(direction)

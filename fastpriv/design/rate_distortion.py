@@ -1,10 +1,4 @@
-"""Rate-distortion: the least mutual information for an expected distortion (PD-MIP).
-
-The way is chosen by the prior. From slope eps_tilde on E_i is optimal (Theorem 2 of Wang-Ying-Zhang
-2015); independent rows share a slope, and each has a closed form; other priors are solved on types
-or on all databases by the interior-point method of `_mixture`, with Blahut's bounds around every
-answer.
-"""
+"""Rate-distortion: the minimum mutual information at an expected distortion (PD-MIP)."""
 
 from __future__ import annotations
 
@@ -18,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
@@ -30,31 +24,31 @@ from fastpriv.channels import (
     TiltedChannel,
 )
 from fastpriv.channels.types import TypeChannel, type_weights
-from fastpriv.design.closed_form import h_inverse
-from fastpriv.design.common import constant_mechanism
-from fastpriv.design.independent import STEEPEST, common_slope, tilted_row
-from fastpriv.design.mixture import Fit, certify, fit
-from fastpriv.design.programs import _tilde
-from fastpriv.design.task import made_task, told
-from fastpriv.design.tilting import Family, HammingTilt, MatrixTilt
-from fastpriv.errors import Infeasible, InvalidInput, described
+from fastpriv.design.closed_forms import constant_mechanism, h_inverse, identity_mechanism
+from fastpriv.design.mixture import Family, Fit, HammingTilt, MatrixTilt, certify, fit
+from fastpriv.design.problem import Limits, reported
+from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described
 from fastpriv.measures.distortion import expected_cost, expected_distance
 from fastpriv.measures.information import information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Solution
 
 __all__ = ["RateDistortion", "solve_pd_mip"]
 
+#: Slopes beyond this count as infinite: e^-700 nearly underflows.
+_STEEPEST = 700.0
 #: Relative error of an information that is a sum of non-negative terms.
 _ROUNDED = 1e-12
 #: Relative error of a distortion, which is a sum of non-negative terms too.
 _COST = 64.0 * ULP
-#: Largest space that is solved over all databases, and most pair classes of a program on types.
-_MAX_DENSE, _MAX_CLASSES = 1 << 24, 1 << 22
+#: Largest space that is solved over all databases.
+_MAX_DENSE = 1 << 24
+#: Most classes of pairs of a program on types.
+_MAX_CLASSES = 1 << 22
 #: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
 _LEAST = 1e-250
-#: Least weight of an output, so that every database reaches some output by a number above zero.
+#: Smallest weight of an output, so that every database reaches some output by a number above zero.
 _FLOOR = 1e-280
 
 
@@ -96,12 +90,12 @@ def solve_pd_mip(
     gap: float = 1e-9,
     time_limit: float = math.inf,
 ) -> RateDistortion:
-    """Find the mechanism of least mutual information I(X; Y) at an expected distortion.
+    """Find the mechanism of minimum mutual information I(X; Y) at an expected distortion.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     distortion : float
         Largest expected distortion. Give this or ``slope``.
     slope : float
@@ -124,15 +118,16 @@ def solve_pd_mip(
     Raises
     ------
     Infeasible
-        If the metric allows no distortion that small; the message names the least.
+        If the metric allows no distortion that small; the message names the smallest.
 
     Notes
     -----
-    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is E_i
-    (Theorem 2). Independent rows have a common slope; at slope s each keeps its k likeliest
-    values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their probability. The rest
-    costs some hundred to thousand products with e^(-s d): O(N n) each for the Hamming distance on
-    any prior (N up to 2^24, or so many types of an exchangeable one squared), O(N K) for a metric.
+    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is the
+    posterior response (Theorem 2). Independent rows have a common slope; at slope s each keeps its
+    k likeliest values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their
+    probability. The rest costs some hundred to thousand products with e^(-s d): O(N n) each for the
+    Hamming distance on any prior (N up to 2^24, or so many types of an exchangeable one squared),
+    O(N K) for a metric.
 
     Examples
     --------
@@ -145,43 +140,44 @@ def solve_pd_mip(
     prior = as_prior(prior)
     if (distortion is None) == (slope is None):
         raise InvalidInput("give either distortion or slope, and not both")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, absolute=True)
     if slope is not None:
-        slope = check.real(slope, "slope", 0.0, STEEPEST)
+        slope = check.real(slope, "slope", 0.0, _STEEPEST)
     if metric is not None:
         costs = check.metric(metric, prior.space.size)
-        point = _by_metric(prior, distortion, slope, costs, task.gap, task.deadline)
-        return told(point, task, depth=3, absolute=True)
+        point = _by_metric(prior, distortion, slope, costs, limits)
+        return reported(point, limits)
     if distortion is not None:
         distortion = check.real(distortion, "distortion", 0.0, float(prior.space.n))
         if distortion >= constant_mechanism(prior).value:
-            return _silent(prior)
+            return _constant(prior)
         if distortion <= _LEAST:
-            return _truthful(prior)
+            return _identity(prior)
     elif slope is None or slope < 1e-300 or max(prior.space.sizes) == 1:
-        return _silent(prior)
+        return _constant(prior)
     steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
     assert steep is not None
-    if steep >= _tilde(prior):
-        # A nearly uniform prior may leave E_i to rounding; then the program has to do.
-        with suppress(Infeasible):
+    # A nearly uniform prior may leave nothing of the posterior response but rounding, and there may
+    # be no bound on eps_tilde; then the program has to do.
+    with suppress(Infeasible, TooLarge):
+        if steep >= float(prior.epsilon_tilde()):
             return _e_i(prior, steep, distortion)
     if prior.space.n == 1:
         prior = Product([prior.pmf()])
     if isinstance(prior, Product):
         point = _rows(prior, distortion, slope)  # a closed form for each row: rounding is no gap
         rounded = _ROUNDED * point.value + 4.0 * _COST * point.slope * point.distortion
-        return told(point, task, depth=3, absolute=True, least=rounded)
-    start = min(max(steep, 0.05), STEEPEST) if slope is None else slope
+        return reported(point, limits._replace(negligible=rounded))
+    start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
     if isinstance(prior, Exchangeable):
-        point = _on_types(prior, distortion, start, task.gap, task.deadline)
+        point = _on_types(prior, distortion, start, limits)
     else:
-        point = _on_databases(prior, distortion, start, task.gap, task.deadline)
-    return told(point, task, depth=3, absolute=True)
+        point = _on_databases(prior, distortion, start, limits)
+    return reported(point, limits)
 
 
 def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
-    """Return h^-1(distortion): where E_i has it, and not far off elsewhere."""
+    """Return h^-1(distortion): where the posterior response has it, and not far off elsewhere."""
     sizes = [m for m in prior.space.sizes if m > 1]
     return float(h_inverse(distortion, len(sizes), sizes))
 
@@ -189,30 +185,28 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
 # Closed forms.
 
 
-def _silent(prior: Distribution) -> RateDistortion:
-    """Always answer with the likeliest value of every row: nothing is told."""
+def _constant(prior: Distribution) -> RateDistortion:
+    """Always answer with the likeliest value of every row: nothing is revealed."""
     constant = constant_mechanism(prior)
     return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
 
 
-def _truthful(prior: Distribution) -> RateDistortion:
+def _identity(prior: Distribution) -> RateDistortion:
     """Without distortion the output is the database."""
-    values, assignment = np.unique(prior.space.sizes, return_inverse=True)
-    same = RowKernels([RowKernel(np.eye(m)) for m in values], assignment)
-    channel = ProductChannel._trusted(same)
+    channel = identity_mechanism(prior)
     value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
     return RateDistortion(value, bound, channel, value, "closed-form", 0.0, math.inf)
 
 
 def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistortion:
-    channel = PosteriorChannel._near(prior, slope)
+    channel = PosteriorChannel.up_to_rounding(prior, slope)
     cost = expected_distance(channel, prior)
     for k in range(50):
         if target is None or cost <= target:
             break
         slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
-        channel = PosteriorChannel._near(prior, slope)
+        channel = PosteriorChannel.up_to_rounding(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
     bound = _tangent(value, cost, slope, target)
@@ -234,8 +228,8 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
         assert target is not None
         slope = common_slope(prior, target)
     for k in range(60):
-        factors = [RowKernel(tilted_row(law, slope)) for law in prior._laws]
-        channel = ProductChannel._trusted(RowKernels(factors, prior._assignment))
+        factors = [RowKernel(tilted_row(law, slope)) for law in prior.distinct]
+        channel = ProductChannel.of(RowKernels(factors, prior.assignment))
         cost = expected_distance(channel, prior)
         if target is None or cost <= target:
             break
@@ -249,15 +243,17 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
 
 
 def _on_databases(
-    prior: Distribution, target: float | None, start: float, gap: float, deadline: float
+    prior: Distribution, target: float | None, start: float, limits: Limits
 ) -> RateDistortion:
-    dense = prior._dense("the rate-distortion program", _MAX_DENSE)
+    dense = prior.as_dense("the rate-distortion program", _MAX_DENSE)
     family = partial(HammingTilt, dense.space.sizes)
-    p = dense._vector()
-    if target is None and _is_silent(p, family(start), constant_mechanism(prior).channel, dense):
-        return _silent(prior)
-    fitted = fit(p, family, len(p), start, target, gap, deadline)
-    law = Dense._trusted(np.maximum(fitted.law, _FLOOR), dense.space)
+    p = dense.probabilities()
+    if target is None and _is_constant_optimal(
+        p, family(start), constant_mechanism(prior).channel, dense
+    ):
+        return _constant(prior)
+    fitted = fit(p, family, len(p), start, target, limits)
+    law = Dense.of(np.maximum(fitted.law, _FLOOR), dense.space)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         channel = TiltedChannel(law, slope)
@@ -266,7 +262,9 @@ def _on_databases(
     return _finish(dense, p, family, fitted, target, make, "dense")
 
 
-def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense) -> bool:
+def _is_constant_optimal(
+    p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense
+) -> bool:
     """Whether no output improves on the best constant one at this slope, by Kuhn and Tucker."""
     answer = constant.sample(np.zeros((1, prior.space.n), dtype=np.int64))
     alone = np.zeros(len(p))
@@ -277,7 +275,7 @@ def _is_silent(p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: D
 
 
 def _on_types(
-    prior: Exchangeable, target: float | None, start: float, gap: float, deadline: float
+    prior: Exchangeable, target: float | None, start: float, limits: Limits
 ) -> RateDistortion:
     n, m = prior.space.n, prior.space.sizes[0]
     check.fits(
@@ -305,7 +303,7 @@ def _on_types(
     def scale(slope: float) -> float:
         return n * math.log1p((m - 1) * math.exp(-slope))
 
-    fitted = fit(p, family, count, start, target, gap, deadline)
+    fitted = fit(p, family, count, start, target, limits)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         # W[x, y] = q(y) R[x, y] / v(x), q and v being spread evenly over the members of a type.
@@ -325,10 +323,9 @@ def _by_metric(
     target: float | None,
     slope: float | None,
     metric: Floats,
-    gap: float,
-    deadline: float,
+    limits: Limits,
 ) -> RateDistortion:
-    p = prior._vector()
+    p = prior.probabilities()
     nearest = metric.min(axis=1)
     excess = metric - nearest[:, None]
     least = math.fsum(p * nearest)
@@ -349,7 +346,8 @@ def _by_metric(
     family = partial(MatrixTilt.of, excess)
     over = None if target is None else target - least
     if over is not None:
-        # An exhausted budget has an infinite slope; else start where a flat law meets the target.
+        # An exhausted budget has an infinite slope; else start where a flat distribution meets the
+        # target.
         if over > 1e-12 * float(excess.max()):
             flat = np.full(metric.shape[1], 1.0 / metric.shape[1])
             usual = float(p @ excess.mean(axis=1))
@@ -357,7 +355,7 @@ def _by_metric(
         else:
             slope, over = math.inf, None
     assert slope is not None
-    fitted = fit(p, family, metric.shape[1], slope, over, gap, deadline)
+    fitted = fit(p, family, metric.shape[1], slope, over, limits)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
         joint = family(slope).joint(fitted.law)
@@ -407,7 +405,7 @@ def _finish(
 
 
 def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) -> float:
-    """Raise the slope until an output law is at the target distortion or a bit below.
+    """Raise the slope until an output distribution is at the target distortion or a bit below.
 
     Newton's method in a bracket, for a distortion that falls with the slope.
     """
@@ -430,3 +428,55 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
         if not low < slope < high:
             slope = 0.5 * (low + high) if high < math.inf else 2.0 * low
     return high if high < math.inf else slope
+
+
+def common_slope(prior: Product, target: float) -> float:
+    """Slope at which the rows' distortions add up to the target."""
+    from scipy.optimize import brentq
+
+    laws = [np.sort(law)[::-1] for law in prior.distinct]
+    aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
+
+    def surplus(slope: float) -> float:
+        return prior.total([_row_distortion(law, slope) for law in laws]) - aim
+
+    low = high = 1.0
+    while low > 1e-300 and surplus(low) < 0.0:
+        low *= 0.25
+    while high < _STEEPEST and surplus(high) > 0.0:
+        high = min(2.0 * high, _STEEPEST)
+    if surplus(low) <= 0.0 or surplus(high) >= 0.0:
+        return low if surplus(low) <= 0.0 else high
+    return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
+
+
+def _live(law: Floats, slope: float) -> int:
+    """How many values of a row, likeliest first, still come out at a slope.
+
+    The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
+    """
+    grow = math.expm1(slope) if slope < _STEEPEST else math.inf
+    ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
+    with np.errstate(invalid="ignore"):
+        return max(1, int(np.count_nonzero((law > 0.0) & (law * grow > ahead))))
+
+
+def _row_distortion(law: Floats, slope: float) -> float:
+    k, r = _live(law, slope), math.exp(-slope)
+    return float(law[:k].sum()) * (k - 1) * r / (1.0 + (k - 1) * r) + float(law[k:].sum())
+
+
+def tilted_row(law: Floats, slope: float) -> Floats:
+    """Return W[x, y], the row's optimal channel at a slope."""
+    m, r = len(law), math.exp(-slope)
+    order = np.argsort(-law, kind="stable")
+    top = law[order]
+    k = _live(top, slope)
+    a = 1.0 / math.expm1(slope) if slope < _STEEPEST else r
+    q = np.zeros(m)
+    mass = top[:k].sum()
+    # p (1 + k a)/P - a, from differences of probabilities.
+    q[order[:k]] = np.maximum(top[:k] + a * (k * top[:k] - mass), 0.0) / mass
+    joint = np.full((m, m), r) * q
+    np.fill_diagonal(joint, q)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))

@@ -1,37 +1,65 @@
-"""Mechanisms that are safe whatever the private data: least contraction, least correlation.
+"""Mechanisms for a prior or a secret that is not known.
 
-Both criteria are suprema of sums of squares over linear forms, (f'v)^2/q, of the mechanism. Such a
-term lies above 2 h f'v - h^2 q for every h, so that the criterion is convex, every point gives
-cuts that pass through the origin, and any weights of the cuts give a lower bound. Kelley's method
-with HiGHS collects them.
+Contraction and correlation, the criteria for an unknown secret, are suprema of sums of squares over
+linear forms, (f'v)^2/q, of the mechanism. Such a term lies above 2 h f'v - h^2 q for every h. So
+the criterion is convex, every point gives cuts that pass through the origin, and any weights of the
+cuts give a lower bound. Kelley's method with HiGHS collects them.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.clock import Clock
+from fastpriv._core.highs import Block, Rows, minimise
+from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import bisect_each
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv.channels import Channel
-from fastpriv.design.task import made_task, told
-from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
+from fastpriv.design.certificate import (
+    TOLERANCE,
+    Layout,
+    Progress,
+    certified_level,
+    distance_closure,
+    repair_margin,
+    repaired,
+)
+from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
+from fastpriv.design.problem import Answer, Limits, Problem, minimum, reported
+from fastpriv.design.ratio_programs import metric_solution
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
+from fastpriv.measures.capacity import channel_capacity
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
+from fastpriv.priors.sets import (
+    AllPriors,
+    Box,
+    ConvexPriors,
+    PolytopePriors,
+    PriorSet,
+    ProductPriors,
+)
 from fastpriv.results import Solution
+from fastpriv.spaces import Space
 
-__all__ = ["design_worst_case"]
+__all__ = ["design_worst_case", "least_capacity", "solve_minimax"]
 
-_ROUNDS = 400
+#: Rounds of cutting planes after which the method is given up.
+_MAX_ROUNDS = 400
+#: Rounds in which the gap must shrink by a tenth.
 _PATIENCE = 60
-
+#: Relative error of an eigenvalue of a matrix of some dozen rows.
+_EIGENVALUE_ERROR = 1e-12
+#: Halvings of an interval of slopes: two doubles are neighbours before.
+_HALVINGS = 80
 #: Value of a mechanism, rounded up, and cuts G with criterion(W) >= <G, W> for every W.
 Criterion = Callable[[Floats], tuple[float, list[Floats]]]
 
@@ -48,16 +76,16 @@ def design_worst_case(
     """Find a mapping from X to Y that limits the leakage about every S, none of them known.
 
     Whatever P(s|x) is, I(S; Y) <= S*(X; Y) I(S; X), and rho^2 <= S* <= eta, where eta(W) is the
-    contraction coefficient, the largest S* over laws of X, and rho the maximal correlation of X
-    and Y. ``"contraction"`` minimises eta(W): a guarantee for all S and all laws of X.
-    ``"correlation"`` minimises rho^2 under the given law of X, which bounds S* from below and
-    equals it for weak dependence: a design rule, not a guarantee.
+    contraction coefficient, the largest S* over distributions of X, and rho the maximal correlation
+    of X and Y. ``"contraction"`` minimises eta(W): a guarantee for all S and all distributions of
+    X. ``"correlation"`` minimises rho^2 under the given distribution of X, which bounds S* from
+    below and equals it for weak dependence: a design rule, not a guarantee.
 
     Parameters
     ----------
     prior : Distribution, 1-D array or None
-        Law of X, under which the expected distortion is taken. None where it is not known: then
-        the expected distortion of every single x must meet the budget.
+        Distribution of X, under which the expected distortion is taken. None where it is not known:
+        then the expected distortion of every single x must meet the budget.
     distortion : float
         The budget D.
     metric : 2-D array, optional
@@ -73,19 +101,20 @@ def design_worst_case(
     -------
     Solution
         ``.value`` and ``.level`` are the criterion of ``.channel``, rounded up; ``.bound`` is a
-        proved lower bound on the least, rounded down. Where they are further apart than ``gap``,
+        proved lower bound on the smallest, rounded down. Where they are further apart than ``gap``,
         ``.converged`` is False and a :class:`GapWarning` says so.
 
     Notes
     -----
     Programs (5) = (8) and (10) = (11) of Makhdoumi-Fawaz 2013. Corollary 1 there states that (11)
-    is convex for a fixed law of Y; it is convex in W without fixing it, because rho^2 is the
-    largest over f with E f = 0, E f^2 = 1 of sum_y (sum_x f(x) P(x, y))^2 / q(y), convex terms.
+    is convex for a fixed distribution of Y; it is convex in W without fixing it, because rho^2 is
+    the largest over f with E f = 0, E f^2 = 1 of sum_y (sum_x f(x) P(x, y))^2 / q(y), convex terms.
 
     Closed forms by symmetry for the default metric: the m-ary symmetric channel, with
-    eta = (1-D-d)^2/(1-D+d), d = D/(m-1), and rho^2 = (1 - mD/(m-1))^2, where the law of X is
-    uniform or, for eta, not known; and any law of two values for rho^2. Otherwise cutting planes,
-    which suit alphabets of a dozen values: each round solves a linear program of |X| |Y| unknowns.
+    eta = (1-D-d)^2/(1-D+d), d = D/(m-1), and rho^2 = (1 - mD/(m-1))^2, where the distribution of X
+    is uniform or, for eta, not known; and any distribution of two values for rho^2. Otherwise
+    cutting planes, which suit alphabets of a dozen values: each round solves a linear program of
+    |X| |Y| unknowns.
 
     Examples
     --------
@@ -104,7 +133,7 @@ def design_worst_case(
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
-    task = made_task(0.0, False, gap, time_limit, "auto")
+    limits = Limits.checked(gap, time_limit, absolute=True)
     check.fits(costs.size**2, "the program", "use fewer values of X and Y", check.MAX_MATRIX)
     nearest = costs.min(axis=1)
     least = float(nearest.max()) if p is None else math.fsum(p * nearest)
@@ -119,18 +148,18 @@ def design_worst_case(
     seen = np.ones(len(costs), bool) if p is None else p > 0.0
     weights = np.eye(len(costs)) if p is None else p[None, seen]
     oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
-    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, task.gap, task.deadline)
+    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, limits)
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
     matrix[seen] = W
     if criterion == "contraction":  # a rare x counts as much as any other
         matrix[~seen] = W[0]
     value = oracle(W)[0]
-    found = Solution(value, min(bound, value), Channel(matrix), value, "dense")
-    return told(found, task, depth=3, absolute=True)
+    best = Solution(value, min(bound, value), Channel(matrix), value, "dense")
+    return reported(best, limits)
 
 
 def _law(prior: Distribution | ArrayLike) -> Floats:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     return np.asarray(p / math.fsum(p))
 
 
@@ -157,7 +186,7 @@ def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> S
 
 
 def _binary(p: Floats, D: float) -> tuple[Floats, float]:
-    """Least rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p, in closed form.
+    """Smallest rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p, in closed form.
 
     The budget is spent in full, v = P(X = minority, Y = majority) and u = D - v the other way;
     the stationary point of the quotient is the root of a linear equation.
@@ -203,7 +232,7 @@ def _correlation(p: Floats) -> Criterion:
         q = p @ W
         scaled = (root[:, None] * W - root[:, None] * q) / np.sqrt(np.where(q > 0.0, q, 1.0))
         values, vectors = np.linalg.eigh(scaled @ scaled.T)
-        value = max(float(values[-1]), 0.0) * (1.0 + 1e-12) + 64.0 * len(p) * ULP
+        value = max(float(values[-1]), 0.0) * (1.0 + _EIGENVALUE_ERROR) + 64.0 * len(p) * ULP
         cuts = []
         for f in (vectors[:, values >= 0.3 * values[-1]] / root[:, None]).T:
             f = f - p @ f
@@ -216,7 +245,7 @@ def _correlation(p: Floats) -> Criterion:
 
 
 def _cutting_planes(
-    oracle: Criterion, weights: Floats, costs: Floats, budget: float, gap: float, deadline: float
+    oracle: Criterion, weights: Floats, costs: Floats, budget: float, limits: Limits
 ) -> tuple[Floats, float]:
     """Return a mapping within the budgets, weights[r] @ (W * costs).sum(1) <= D, and a bound.
 
@@ -244,32 +273,30 @@ def _cutting_planes(
 
     best = within(np.full((n, m), 1.0 / m))
     value, cuts = oracle(best)
-    bound, gaps = 0.0, [math.inf]
-    for _ in range(_ROUNDS):
-        gaps.append(value - bound)
-        stalled = len(gaps) > _PATIENCE and gaps[-1] > 0.9 * gaps[-1 - _PATIENCE]
-        left = deadline - time.monotonic()
-        if gaps[-1] <= gap or stalled or left <= 0.0 or not cuts:
+    progress = Progress(0.0, limits.clock, best, patience=_PATIENCE, absolute=limits.gap)
+    bound = 0.0
+    for _ in range(_MAX_ROUNDS):
+        if not progress.offer(best, value, bound) or not cuts:
             break
         try:
-            W, weight, price = _master(np.array(cuts), rows, budget, n, m, left)
+            W, weight, price = _master(np.array(cuts), rows, budget, n, m, limits.clock)
         except SolverFailure:
             break
         lost = (len(cuts) + n + m + 64) * ULP
         reach = np.tensordot(weight, np.abs(cuts), 1).ravel() + price @ np.abs(rows)
         floor = np.tensordot(weight, cuts, 1).ravel() + price @ rows - lost * reach
         total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
-        bound = max(bound, float(total - lost * (4.0 + price.sum() * abs(budget))))
+        bound = float(total - lost * (4.0 + price.sum() * abs(budget)))
         for point in (within(0.5 * (W + best)), within(0.9 * W + 0.1 * best)):
             reached, result = oracle(point)
             cuts = cuts + result
             if reached < value:
                 best, value = point, reached
-    return best, bound
+    return best, max(progress.bound, bound)
 
 
 def _master(
-    cuts: Floats, rows: Floats, budget: float, n: int, m: int, seconds: float
+    cuts: Floats, rows: Floats, budget: float, n: int, m: int, clock: Clock
 ) -> tuple[Floats, Floats, Floats]:
     """Minimise the largest cut; return W, weights of the cuts that sum to 1 and budget prices."""
     count, budgets = len(cuts), len(rows)
@@ -277,22 +304,416 @@ def _master(
     dense = np.zeros((count + budgets, width))
     dense[:count, :-1], dense[:count, -1] = cuts.reshape(count, -1), -1.0
     dense[count:, :-1] = rows
-    lengths = np.repeat([width, m], [count + budgets, n])
-    answer = minimise(
-        np.eye(width)[-1],
-        np.zeros(width),
-        Rows(
-            np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([np.tile(np.arange(width), count + budgets), np.arange(n * m)]),
-            np.concatenate([dense.ravel(), np.ones(n * m)]),
-            np.concatenate([np.full(count + budgets, -np.inf), np.ones(n)]),
-            # A budget that leaves no room must not make the program infeasible by rounding.
-            np.concatenate([np.zeros(count), np.full(budgets, budget + 1e-9), np.ones(n)]),
-        ),
-        seconds,
-    )
+    # A budget that leaves no room must not make the program infeasible by rounding.
+    upper = np.repeat([0.0, budget + 1e-9], [count, budgets])
+    sums = np.arange(n * m).reshape(n, m)
+    stacked = Rows.stacked([Block.dense(dense, -math.inf, upper), Block(sums, 1.0, 1.0, 1.0)])
+    answer = minimise(np.eye(width)[-1], np.zeros(width), stacked, clock.left())
     weight = np.maximum(-answer.duals[:count], 0.0)
     price = np.maximum(-answer.duals[count : count + budgets], 0.0)
     total = weight.sum()
     scale = 1.0 / total if total > 0.0 else 0.0
     return answer.values[:-1].reshape(n, m), weight * scale, price * scale
+
+
+#: Pairs whose ratio may be e^40 are left out of the program.
+_FAR = 40.0
+#: Rounding of the entries of a mechanism after the repair.
+_EXTRA = 32.0 * ULP
+#: Seconds that HiGHS is given at least.
+_AT_LEAST = 1e-3
+#: Most privacy rows of the program.
+_MAX_PRIVACY_ROWS = 400_000
+
+
+def solve_minimax(
+    priors: PriorSet,
+    epsilon: float,
+    *,
+    sizes: Sequence[int] | None = None,
+    metric: ArrayLike | None = None,
+    neighbours: ArrayLike | None = None,
+    gap: float = 1e-6,
+    time_limit: float = math.inf,
+) -> Solution:
+    """Find the mechanism whose expected distortion is smallest under the worst prior of a set.
+
+    Parameters
+    ----------
+    priors : PriorSet
+        All distributions, a box, a polytope, or all product distributions.
+    epsilon : float
+        Differential privacy level, at least 0.
+    sizes : sequence of int, optional
+        Number of values of every row; by default one row with as many values as there are
+        databases.
+    metric, neighbours : array, optional
+        Costs and pairs as for :func:`solve_pd_dp`.
+    gap : float
+        Certified relative gap to reach.
+    time_limit : float
+        Seconds after which HiGHS gives up.
+
+    Returns
+    -------
+    Solution
+        ``.value`` bounds the distortion of ``.channel`` for every prior of the set from above;
+        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the least
+        favourable one, forces (a distribution counts as in a polytope when rounding cannot tell).
+
+    Notes
+    -----
+    One linear program: the worst case over {p : A p <= b} of the losses l(x) is, by duality, the
+    least t + <b, u> with t + (A' u)(x) >= l(x) and u >= 0. The multipliers of these rows are the
+    least favourable prior. N K variables and as many privacy rows for every needed pair.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> near = fp.PriorSet.box([0.5, 0.0, 0.0], [0.7, 0.3, 0.3])
+    >>> known, unknown = (fp.solve_minimax(s, 0.5).value for s in (near, fp.PriorSet.all(3)))
+    >>> round(known, 4), round(unknown, 4)
+    (0.5, 0.5481)
+    """
+    if not isinstance(priors, PriorSet):
+        raise InvalidInput(f"priors must be a PriorSet, got {described(priors)}")
+    epsilon = check.real(epsilon, "epsilon", least=0.0)
+    limits = Limits.checked(gap, time_limit)
+    space = Space([priors.size]) if sizes is None else Space(sizes)
+    if space.size != priors.size:
+        raise InvalidInput(
+            f"the priors are over {priors.size} databases, but sizes {tuple(space.sizes)} have "
+            f"{space.size}"
+        )
+    cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
+    apart = hamming_distances(space) if neighbours is None else distances(neighbours, space.size)
+    return minimum(MinimaxProblem(priors, cost, apart, space, epsilon), limits)
+
+
+class MinimaxProblem(Problem[Solution]):
+    """Minimum over mechanisms at a level of the largest expected cost over a set of priors."""
+
+    def __init__(
+        self, priors: PriorSet, cost: Floats, distance: Floats, space: Space, epsilon: float
+    ) -> None:
+        # Every row sums to one, so a shift of all costs is a constant.
+        self.floor = min(float(cost.min()), 0.0)
+        self.priors, self.cost, self.distance = priors, cost - self.floor, distance
+        self.space, self.level = space, epsilon
+        self.A, self.b = _inequalities(priors)
+
+    def known(self) -> tuple[list[Solution], float]:
+        """Return the mechanisms that always give one output; shifted costs are at least 0."""
+        outputs = np.eye(self.cost.shape[1])
+        constants = [np.tile(output, (len(self.cost), 1)) for output in outputs]
+        return [self._solution(min(constants, key=self._worst), 0.0)], self.floor
+
+    def answer(self, limits: Limits) -> Answer:
+        """Solve by HiGHS; the prior that its multipliers name proves the bound."""
+        given, prior = self._program(limits)
+        matrix, alike = self._repaired(given), self._alike(given)
+        met = certified_level(matrix, self.distance) <= self.level
+        if not met or self._worst(alike) <= self._worst(matrix):
+            matrix = alike
+        forced = metric_solution(
+            prior, self.cost, self.distance, self.space, self.level, False, limits, warn=False
+        )
+        bound = max(forced.bound, 0.0) if self._inside(prior) else 0.0
+        if self.floor:
+            bound += self.floor - 4.0 * ULP * (abs(bound) + abs(self.floor))
+        return Answer(Channel(matrix, self.space), bound, "dense", "highs")
+
+    def measured(self, answer: Answer) -> Solution:
+        """Measure the largest cost and the level of the floats."""
+        matrix = answer.channel.matrix()
+        return self._solution(matrix, certified_level(matrix, self.distance))
+
+    def _solution(self, matrix: Floats, level: float) -> Solution:
+        value = self._worst(matrix) + self.floor
+        return Solution(value, self.floor, Channel(matrix, self.space), level, "dense")
+
+    def _program(self, limits: Limits) -> tuple[Floats, Floats]:
+        """Return the solver's mechanism and the least favourable prior."""
+        inputs, outputs = self.cost.shape
+        source, target = np.nonzero(spanner(self.distance) & np.isfinite(self.distance))
+        with np.errstate(over="ignore"):  # an infinite exponent is far, too
+            near = self.level * self.distance[source, target] <= _FAR
+        source, target = source[near], target[near]
+        count = len(source) * outputs
+        if count > _MAX_PRIVACY_ROWS:
+            raise TooLarge.entries("the minimax program", count, "use fewer databases or outputs")
+        margin = 2.0 * TOLERANCE + repair_margin(self.level, _EXTRA)
+        level = max(self.level - margin, 0.0)
+        half = np.exp(0.5 * level * self.distance[source, target])
+        y = np.arange(outputs)
+        entries, bounds = inputs * outputs, len(self.b)
+        number = np.arange(entries).reshape(inputs, outputs)
+        unit = max(float(self.cost.max()), 1e-300)
+        # Variables: the mechanism, t, and u. Losses: t + A' u - sum_y c W >= 0 for every database.
+        others = np.tile(entries + np.arange(1 + bounds), (inputs, 1))
+        rows = Rows.stacked(
+            [
+                Block(
+                    np.stack(
+                        [target[:, None] * outputs + y, source[:, None] * outputs + y], axis=2
+                    ).reshape(-1, 2),
+                    np.stack([half, -1.0 / half], axis=1).repeat(outputs, axis=0),
+                    0.0,
+                    math.inf,
+                ),
+                Block(
+                    np.hstack([number, others]),
+                    np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T]),
+                    0.0,
+                    math.inf,
+                ),
+                Block(number, 1.0, 1.0, 1.0),
+            ]
+        )
+        answer = minimise(
+            np.concatenate([np.zeros(entries), [1.0], self.b]),
+            np.concatenate([np.zeros(entries), [-math.inf], np.zeros(bounds)]),
+            rows,
+            max(_AT_LEAST, limits.clock.left()),
+        )
+        prior = np.maximum(answer.duals[count : count + inputs], 0.0)
+        return answer.values[:entries].reshape(inputs, outputs), prior / prior.sum()
+
+    def _repaired(self, matrix: Floats) -> Floats:
+        inputs, outputs = matrix.shape
+        layout = Layout(
+            np.tile(np.arange(inputs), outputs),
+            np.ones(inputs * outputs),
+            np.ones(inputs),
+            distance_closure(self.distance),
+        )
+        mean = np.maximum(matrix, 0.0).mean(axis=0)
+        constant = np.repeat(mean / mean.sum(), inputs)
+        entry = repaired(matrix.T.reshape(-1), constant, layout, self.level, _EXTRA)
+        return np.ascontiguousarray(entry.reshape(outputs, inputs).T)
+
+    def _worst(self, matrix: Floats) -> float:
+        """Upper bound on the expected cost over the set."""
+        loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
+        most = float(loss.max())
+        if most == 0.0 or not isinstance(self.priors, ConvexPriors):
+            return most
+        # The priors' own search is for the smallest mean of numbers between 0 and 1; one half is
+        # added so that the least is not lost to rounding.
+        spared = self.priors.smallest(1.0 - loss / (2.0 * most))
+        return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
+
+    def _alike(self, matrix: Floats) -> Floats:
+        """Give all inputs that anything relates the mean of their rows, which has level 0."""
+        part = components(self.distance)
+        total = np.zeros((part.max() + 1, matrix.shape[1]))
+        np.add.at(total, part, np.maximum(matrix, 0.0))
+        return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
+
+    def _inside(self, prior: Floats) -> bool:
+        """Whether a distribution is in the set as far as rounding can tell."""
+        reach = np.abs(self.A) @ prior + np.abs(self.b)
+        return bool((self.A @ prior <= self.b + 64.0 * len(prior) * ULP * reach).all())
+
+
+def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
+    """Return A and b with the set {p >= 0 : sum p = 1, A p <= b}."""
+    size = priors.size
+    if isinstance(priors, AllPriors | ProductPriors):
+        return np.empty((0, size)), np.empty(0)  # point masses are products
+    if isinstance(priors, Box):
+        return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors.upper, -priors.lower)
+    if isinstance(priors, PolytopePriors):
+        return priors.inequalities.A, priors.inequalities.b
+    raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")
+
+
+#: Largest slope, as a multiple of the inverse of the largest cost.
+_STEEP = 600.0
+#: Seconds after which one linear program is given up.
+_SECONDS = 300.0
+
+
+def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -> Solution:
+    """Find the mapping of minimum capacity whose expected cost is within budget for every input.
+
+    Parameters
+    ----------
+    metric : 2-D array
+        ``metric[x, y]``, the cost of output y for input x.
+    budget : float or 1-D array
+        Largest expected cost, for all inputs or one for each.
+    gap : float
+        Certified relative gap to reach.
+
+    Returns
+    -------
+    Solution
+        ``.value`` is the capacity of ``.channel`` in nats, ``.bound`` a proved lower bound.
+
+    Raises
+    ------
+    Infeasible
+        Where an input has no output within its budget.
+
+    Notes
+    -----
+    Makhdoumi-Fawaz 2013, Case 2 of Section III: nothing is known of the secret S or of the data X,
+    and the worst case over both is S = X with the capacity-achieving distribution. Minimax: the
+    smallest capacity is the smallest over output distributions q of max over x of g_x(q), with
+    g_x(q) the smallest divergence D(w || q) of a row w within budget, which is convex in q. For a
+    distribution p of inputs and slopes s >= 0, every mapping within budget has capacity at least
+    -sum p (ln Z_x + s_x b_x) - ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x
+    d(x, y)) (Blahut 1972). Cost O(N K) per step of a sequential quadratic method in K unknowns:
+    meant for K below 100.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> apart = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+    >>> round(fp.least_capacity(apart, 0.4).value, 4)
+    0.2615
+    """
+    limits = Limits.checked(gap, math.inf)
+    given = check.array(metric, "metric")
+    cost = check.metric(given, len(given) if given.ndim else 0)
+    budgets = check.array(budget, "budget")
+    if budgets.shape not in ((), (len(cost),)):
+        raise InvalidInput(
+            f"budget must be one number or one for each of {len(cost)} inputs, got shape "
+            f"{budgets.shape}"
+        )
+    most = np.broadcast_to(budgets, len(cost)).astype(np.float64)
+    if not np.isfinite(most).all():
+        raise InvalidInput("budget must hold finite numbers, found a NaN or an infinity")
+    least = cost.min(axis=1)
+    if (most < least).any():
+        x = int((least - most).argmax())
+        raise Infeasible(
+            f"no output costs input {x} at most {described(most[x])}; its least cost is "
+            f"{described(float(least[x]))}"
+        )
+    cost, most = cost - least[:, None], most - least
+    silent = _constant_distribution(cost, most)
+    if (raised(cost @ silent, 4.0 * len(silent)) <= most).all():
+        channel = Channel(np.tile(silent, (len(cost), 1)))
+        return Solution(0.0, 0.0, channel, 0.0, "closed-form")
+    problem = BudgetProblem(cost, most)
+    q = problem.minimise()
+    matrix = problem.rows(q)
+    channel = Channel(matrix)
+    value = channel_capacity(channel).upper
+    bound = min(max(problem.bound(q), 0.0), value)
+    return reported(Solution(value, bound, channel, value, "dense"), limits)
+
+
+def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
+    """Return the distribution of outputs that exceeds budgets least when it answers every input."""
+    inputs, outputs = cost.shape
+    unit = max(float(cost.max()), 1e-300)
+    table = np.column_stack([cost / unit, -np.ones(inputs)])
+    whole = Block(np.arange(outputs)[None], 1.0, 1.0, 1.0)
+    rows = Rows.stacked([Block.dense(table, -math.inf, budget / unit), whole])
+    free = np.append(np.zeros(outputs), -math.inf)
+    answer = minimise(np.append(np.zeros(outputs), 1.0), free, rows, _SECONDS)
+    law = np.maximum(answer.values[:-1], 0.0)
+    return np.asarray(law / law.sum())
+
+
+class BudgetProblem:
+    """max over x of g_x(q), in costs that are 0 at the best output of every input."""
+
+    def __init__(self, cost: Floats, budget: Floats) -> None:
+        self.cost, self.budget = cost, budget
+        self.steepest = _STEEP / max(float(cost.max()), 1e-300)
+
+    def slopes(self, q: Floats) -> Floats:
+        """Slope at which the tilted row of each input just meets its budget, by bisection."""
+        low, high = np.zeros(len(self.cost)), np.full(len(self.cost), self.steepest)
+        low = np.where(self._mean(q, low) <= self.budget, 0.0, low)
+        high = np.where(self._mean(q, low) <= self.budget, 0.0, high)
+        return bisect_each(lambda s: self._mean(q, s) > self.budget, low, high, _HALVINGS)[1]
+
+    def _tilted(self, q: Floats, slope: Floats) -> Floats:
+        return np.asarray(q * np.exp(-slope[:, None] * self.cost))
+
+    def _mean(self, q: Floats, slope: Floats) -> Floats:
+        tilted = self._tilted(q, slope)
+        return np.asarray((tilted * self.cost).sum(axis=1) / tilted.sum(axis=1))
+
+    def divergences(self, q: Floats) -> tuple[Floats, Floats]:
+        """g_x(q) and its gradient."""
+        slope = self.slopes(q)
+        kernel = np.exp(-slope[:, None] * self.cost)
+        total = kernel @ q
+        return -np.log(total) - slope * self.budget, -kernel / total[:, None]
+
+    def minimise(self) -> Floats:
+        """Minimise the largest divergence over output distributions."""
+        from scipy.optimize import minimize
+
+        outputs = self.cost.shape[1]
+        start = np.full(outputs, 1.0 / outputs)
+        floor = 1e-12  # keeps divergences finite; what it costs shows in the gap
+        with warnings.catch_warnings():  # some versions warn of steps that they clip
+            warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+            result = minimize(
+                lambda z: z[-1],
+                np.append(start, self.divergences(start)[0].max()),
+                jac=lambda z: np.append(np.zeros(outputs), 1.0),
+                method="SLSQP",
+                bounds=[(floor, 1.0)] * outputs + [(0.0, None)],
+                constraints=[
+                    {
+                        "type": "ineq",
+                        "fun": lambda z: z[-1] - self.divergences(z[:-1])[0],
+                        "jac": lambda z: np.column_stack(
+                            [-self.divergences(z[:-1])[1], np.ones(len(self.cost))]
+                        ),
+                    },
+                    {
+                        "type": "eq",
+                        "fun": lambda z: z[:-1].sum() - 1.0,
+                        "jac": lambda z: np.append(np.ones(outputs), 0.0),
+                    },
+                ],
+                options={"ftol": 1e-15, "maxiter": 1000},
+            )
+        q = np.maximum(result.x[:-1], floor)
+        return np.asarray(q / q.sum())
+
+    def rows(self, q: Floats) -> Floats:
+        """Return the tilted rows, with a trace of the cheapest output where rounding overspends."""
+        tilted = self._tilted(q, self.slopes(q))
+        rows = tilted / tilted.sum(axis=1, keepdims=True)
+        spent = raised((rows * self.cost).sum(axis=1), 16.0 * self.cost.shape[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = np.where(spent > self.budget, self.budget / spent, 1.0)
+        cheapest = np.eye(self.cost.shape[1])[self.cost.argmin(axis=1)]
+        return np.asarray(kept[:, None] * rows + (1.0 - kept)[:, None] * cheapest)
+
+    def bound(self, q: Floats) -> float:
+        """Return a lower bound on the minimum capacity.
+
+        It holds for any distribution of inputs; a linear program gives one that makes it largest.
+        """
+        slope = self.slopes(q)
+        kernel = np.exp(-slope[:, None] * self.cost)
+        total = kernel @ q
+        gain = -np.log(total) - slope * self.budget
+        share = kernel / total[:, None]
+        inputs, outputs = self.cost.shape
+        # Largest sum p gain - r with sum_x p share <= 1 + r for every output, p a distribution.
+        table = np.column_stack([share.T, -np.ones(outputs)])
+        whole = Block(np.arange(inputs)[None], 1.0, 1.0, 1.0)
+        rows = Rows.stacked([Block.dense(table, -math.inf, 1.0), whole])
+        try:
+            lower = np.append(np.zeros(inputs), -1.0)
+            p = np.maximum(minimise(np.append(-gain, 1.0), lower, rows, _SECONDS).values[:-1], 0.0)
+        except SolverFailure:
+            return 0.0
+        p /= p.sum()
+        reach = float((p @ share).max())
+        size = math.fsum(p * (np.abs(np.log(total)) + slope * self.budget))
+        error = (4 * inputs + 4 * outputs + 64) * ULP * (1.0 + size)
+        return float(math.fsum(p * gain) - math.log(reach) - error)

@@ -15,7 +15,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, NORMAL, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.pairs import (
+from fastpriv._matrices.ratios import (
     Pairs,
     all_pairs,
     apart,
@@ -25,8 +25,7 @@ from fastpriv._matrices.pairs import (
     rounded_slopes,
 )
 from fastpriv._structure.leakage import tropical
-from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -35,21 +34,18 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors.columns import log_marginal
+from fastpriv.measures.inputs import as_channel, is_stack, stacked
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
 #: Most terms over all pairs of rows of a matrix that are not split over threads.
 _FEW = 1 << 19
-#: Levels beyond which chances may underflow.
+#: Levels beyond which probabilities may underflow.
 _UNDERFLOW = 600.0
 
 
@@ -65,7 +61,7 @@ def hockey_stick(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Least delta for which a mechanism is (epsilon, delta)-differentially private.
+    """Smallest delta for which a mechanism is (epsilon, delta)-differentially private.
 
     delta(epsilon) = max over neighbours x, x' of sum_y (p(y|x) - e^epsilon p(y|x'))_+, the
     hockey-stick divergence (Makhdoumi-Fawaz 2013, Definition 7, last item).
@@ -73,8 +69,8 @@ def hockey_stick(
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
-        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
-        rows.
+        The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
+        the output distribution for value x.
     epsilon : float or array
         Levels of at least 0, in nats.
     out : array, optional
@@ -127,7 +123,7 @@ def _stack_deltas(
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
-    """Least epsilon for which a mechanism is (epsilon, delta)-differentially private.
+    """Smallest epsilon for which a mechanism is (epsilon, delta)-differentially private.
 
     The inverse of :func:`hockey_stick`. The curve of every pair of neighbours is piecewise linear
     in e^epsilon, so the crossing is computed exactly, piece by piece.
@@ -169,8 +165,8 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
-    """With one row, all pairs of rows of a small matrix in one call."""
-    matrix = channel._matrix
+    """With one record, all pairs of rows of a small matrix in one call."""
+    matrix = channel.table()
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
         return excesses(neighbour_laws(channel), epsilons)
     deltas = np.empty_like(epsilons)
@@ -191,24 +187,24 @@ def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
     """The reports that support x and not x', as the one output of E_d."""
-    return _kept_excess(channel._pair()[0, 0], channel._level, epsilons)
+    return _kept_excess(channel.most_different_rows()[0, 0], channel.level, epsilons)
 
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
-    """Return a (1 - e^(t - epsilon)) for a chance a that is e^epsilon times that of x'."""
+    """Return a (1 - e^(t - epsilon)) for a probability a that is e^epsilon times that of x'."""
     deltas = raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
-    # Below the level there is some excess, though it may be less than the least double.
+    # Below the level there is some excess, though it may be less than the smallest double.
     return np.where((epsilons < level) & (kept > 0.0), np.maximum(deltas, LEAST), deltas)
 
 
 def _most_kept(channel: HammingChannel) -> float:
-    """Return the largest chance a that a row of two or more values keeps its value."""
-    return max((k.stay for k in channel._symmetric() if k.m > 1), default=0.0)
+    """Return the largest probability a that a row of two or more values keeps its value."""
+    return max((k.stay for k in channel.symmetric() if k.m > 1), default=0.0)
 
 
 @singledispatch
 def excess_crossing(channel: AbstractChannel, delta: float) -> float:
-    """Return the least epsilon >= 0 from which the excess is at most delta > 0."""
+    """Return the smallest epsilon >= 0 from which the excess is at most delta > 0."""
     return crossing(neighbour_laws(channel), delta)
 
 
@@ -221,7 +217,7 @@ def _hamming_excess_crossing(channel: HammingChannel, delta: float) -> float:
 @excess_crossing.register
 def _support_excess_crossing(channel: SupportChannel, delta: float) -> float:
     """The same for the reports that support x and not x'."""
-    return _kept_crossing(channel._pair()[0, 0], channel._level, delta)
+    return _kept_crossing(channel.most_different_rows()[0, 0], channel.level, delta)
 
 
 def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
@@ -229,26 +225,26 @@ def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
     if share >= 1.0:
         return 0.0
     level = epsilon + math.log1p(-share)
-    # The chance a is good to 4 units, which log1p amplifies where the share is close to 1.
+    # The probability a is good to 4 units, which log1p amplifies where the share is close to 1.
     level += 2.0**-50 * (epsilon + share / (1.0 - share))
     return min(max(level, 0.0), epsilon)
 
 
 @singledispatch
 def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
-    """Yield output laws, and which pairs of them neighbours have, through the matrix.
+    """Yield output distributions, and which pairs of them neighbours have, through the matrix.
 
     Only outputs that tell the two apart matter, so a structure may leave out common factors.
     """
     matrix = np.array(channel.nearest_matrix())
-    for x, other in channel.space._steps():
+    for x, other in channel.space.neighbour_pairs():
         yield matrix, np.stack([x, other], axis=1)
 
 
 @neighbour_laws.register
 def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
-    """Laws of one row, per distinct kernel: the factors of the other rows sum to one."""
-    for kernel in channel._kernels.distinct:
+    """Laws of one record, per distinct kernel: the factors of the other records sum to one."""
+    for kernel in channel.kernels.distinct:
         for laws, pairs in all_pairs(kernel.matrix):
             if isinstance(kernel, Symmetric):  # computed, so the laws of a pair are rounded apart
                 yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
@@ -260,10 +256,11 @@ def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
 def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
     """Reports that support one, the other, or both or none of two values told apart best.
 
-    The excess of a pair is proportional to the chance to support one of them and not the other.
+    The excess of a pair is proportional to the probability to support one of them and not the
+    other.
     """
     steps = np.array([0, 1]), np.array([1, 0])
-    yield from apart(channel._pair(), [steps], 1)
+    yield from apart(channel.most_different_rows(), [steps], 1)
 
 
 @neighbour_laws.register
@@ -276,7 +273,7 @@ def _columns_neighbour_laws(channel: ColumnsChannel) -> Iterator[Pairs]:
 @neighbour_laws.register
 def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
     """Through the matrix; where its entries are computed, the laws of a pair are rounded apart."""
-    matrix, steps = np.array(channel.nearest_matrix()), channel.space._steps()
+    matrix, steps = np.array(channel.nearest_matrix()), channel.space.neighbour_pairs()
     if _computed(channel):
         yield from apart(matrix, steps, channel.columns.space.n)
         return
@@ -287,21 +284,21 @@ def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
 @neighbour_laws.register
 def _query_neighbour_laws(channel: QueryChannel) -> Iterator[Pairs]:
     """The kernel, and the pairs of answers that neighbours have, each pair once."""
-    pairs = channel._query.neighbours()
-    yield channel._kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
+    pairs = channel.query.neighbours()
+    yield channel.kernel.matrix, pairs if len(pairs) else np.zeros((1, 2), dtype=np.int64)
 
 
 @neighbour_laws.register
 def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
-    """Laws of the class of y and of its value in the row that moves, for every move.
+    """Distributions of the class of y and of its value in the row that moves, for every move.
 
-    Cost O(classes). The laws of a pair are rounded apart.
+    Cost O(classes). The distributions of a pair are rounded apart.
     """
-    stack = channel._stack
-    moves = stack.row[stack.source] * len(channel._classes) + stack.row[stack.target]
+    stack = channel.all_classes
+    moves = stack.row[stack.source] * len(channel.classes) + stack.row[stack.target]
     order = np.argsort(moves, kind="stable")
     count = np.exp(stack.log_outputs[stack.source]) * stack.share
-    entry = channel._entry
+    entry = channel.all_entries
     sides = np.stack([count * entry[stack.source], count * entry[stack.target]])
     for part in np.split(order, np.flatnonzero(np.diff(moves[order])) + 1):
         laws = np.ascontiguousarray(sides[:, part])
@@ -310,47 +307,51 @@ def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
-    """Laws of y_i given x: only y_i tells databases apart that differ in row i.
+    """Distributions of y_i given x: only y_i tells databases apart that differ in record i.
 
-    Cost O(N n) for each row. The laws of a pair are rounded apart.
+    Cost O(N n) for each record. The distributions of a pair are rounded apart.
     """
-    law, space = channel._law._vector(), channel.space
-    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel._kernels]
-    for i, (m, inner) in enumerate(zip(space.sizes, space._strides.tolist(), strict=True)):
+    law, space = channel.base.probabilities(), channel.space
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
+    for i, (m, inner) in enumerate(zip(space.sizes, space.strides.tolist(), strict=True)):
         mixed = mix(law.copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]])
         values = mixed.reshape(-1, 1, m, inner).swapaxes(2, 3)
-        laws = (channel._kernels[i].matrix[:, None, :] * values).reshape(-1, m)
-        if channel._rare:
+        laws = (channel.hamming_kernels[i].matrix[:, None, :] * values).reshape(-1, m)
+        if channel.is_rare:
             laws = _rare_laws(channel, i)
         else:
             laws /= laws.sum(axis=1, keepdims=True)
-        occurs = log_marginal(channel._law, i)[0] > -math.inf
-        yield from apart(laws, space._steps_of(i), _factors(channel), occurs)
+        occurs = channel.base.log_marginal(i)[0] > -math.inf
+        yield from apart(laws, space.neighbour_pairs(i), _factors(channel), occurs)
 
 
 def _factors(channel: TiltedChannel) -> int:
     """Return the factors that the error of the laws is counted in; a logarithm t is |t| of them."""
     n = channel.space.n
-    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel._rare else n
+    return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel.is_rare else n
 
 
 def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
-    """Laws of y_i given x by logarithms, where weights underflow."""
-    logs = channel._law._logs()
+    """Distributions of y_i given x by logarithms, where weights underflow."""
+    logs = channel.base.logs_if_rare()
     with np.errstate(divide="ignore"):
-        start = np.log(channel._law._vector()) if logs is None else logs
-    own, m, inner = channel._kernels[i], channel.space.sizes[i], int(channel.space._strides[i])
-    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel._kernels)]
+        start = np.log(channel.base.probabilities()) if logs is None else logs
+    own, m, inner = (
+        channel.hamming_kernels[i],
+        channel.space.sizes[i],
+        int(channel.space.strides[i]),
+    )
+    kept = [RowKernel(np.eye(m)) if j == i else k for j, k in enumerate(channel.hamming_kernels)]
     others = tropical(start, kept, np.logaddexp).reshape(-1, 1, m, inner).swapaxes(2, 3)
-    terms = (own.log_near[:, None, :] + others).reshape(-1, m)
+    terms = (own.log_relative[:, None, :] + others).reshape(-1, m)
     return np.asarray(np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None]))
 
 
 @neighbour_laws.register
 def _tilted_product_neighbour_laws(channel: TiltedProduct) -> Iterator[Pairs]:
     """Those of the rows, rounded apart."""
-    for kernel in channel._rows._kernels.distinct:
-        occurs = kernel._occurs if isinstance(kernel, TiltedRow) else None
+    for kernel in channel.as_product.kernels.distinct:
+        occurs = kernel.occurs if isinstance(kernel, TiltedRow) else None
         for laws, pairs in all_pairs(kernel.matrix):
             yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1, occurs)
 
@@ -363,7 +364,7 @@ def laws_apart(channel: AbstractChannel) -> float:
 
 @laws_apart.register
 def _product_apart(channel: ProductChannel) -> float:
-    kinds = channel._kernels.distinct
+    kinds = channel.kernels.distinct
     sizes = [kernel.m for kernel in kinds if isinstance(kernel, Symmetric)]
     return apart_by(max(sizes), 1) if sizes else 0.0
 
@@ -371,7 +372,7 @@ def _product_apart(channel: ProductChannel) -> float:
 @laws_apart.register
 def _record_apart(channel: RecordChannel) -> float:
     computed = _computed(channel)
-    return apart_by(channel._output_count, channel.columns.space.n) if computed else 0.0
+    return apart_by(channel.output_count, channel.columns.space.n) if computed else 0.0
 
 
 def _computed(channel: RecordChannel) -> bool:
@@ -401,7 +402,7 @@ def _columns_laws_apart(channel: ColumnsChannel) -> float:
 
 @laws_apart.register
 def _type_laws_apart(channel: TypeChannel) -> float:
-    return apart_by(len(channel._entry), channel.space.n)
+    return apart_by(len(channel.all_entries), channel.space.n)
 
 
 @singledispatch
@@ -415,7 +416,7 @@ def laws_lost(channel: AbstractChannel) -> float:
 
 @laws_lost.register
 def _tilted_laws_lost(channel: TiltedChannel) -> float:
-    """A zero may be a chance below the range of a double."""
+    """A zero may be a probability below the range of a double."""
     return 2.0 * NORMAL
 
 
@@ -423,14 +424,14 @@ def _tilted_laws_lost(channel: TiltedChannel) -> float:
 @laws_lost.register(RecordChannel)
 @laws_lost.register(SupportChannel)
 def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
-    """Zeros are chances below the range of a double where the level is large, and finite."""
+    """Zeros are probabilities below the range of a double where the level is large, and finite."""
     return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
 
 
 @laws_lost.register
 def _type_laws_lost(channel: TypeChannel) -> float:
     """Entries that are given are multiplied by sizes of classes and by shares of them."""
-    given = channel._entry[channel._entry > 0.0]
+    given = channel.all_entries[channel.all_entries > 0.0]
     return 2.0 * NORMAL if given.min() < NORMAL * channel.space.n else 0.0
 
 
@@ -442,5 +443,5 @@ def response(channel: AbstractChannel) -> tuple[int, float] | None:
 
 @response.register
 def _hamming_response(channel: HammingChannel) -> tuple[int, float] | None:
-    """Randomised response of one row with the fewest values, whose a is largest."""
+    """Randomised response of one record with the fewest values, whose a is largest."""
     return min((m for m in channel.space.sizes if m > 1), default=1), channel.epsilon

@@ -13,20 +13,16 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated
-from fastpriv._matrices.excess import perturbed
-from fastpriv._matrices.rewarded import rewarded_law
-from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
+from fastpriv._matrices.tilted import perturbed
+from fastpriv._structure.rows import RowKernel, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel, measure_as_product, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product, Uniform
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
@@ -41,16 +37,13 @@ _CROSSED = 1e-12
 def channel_capacity(channel: AbstractChannel, *, gap: float = ...) -> Bracket: ...
 @overload
 def channel_capacity(channel: ArrayLike, *, gap: float = ...) -> Bracket | Brackets: ...
-
-
 def channel_capacity(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Bracket | Brackets:
     """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
 
-    C = max over p of I(p, W). It is certified by duality: for the output law q of any prior p,
-    sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q). No adversary learns more than C on average,
-    whatever the prior. Individual capacities build on it (Wu-Xia-He 2020).
+    C = max over p of I(p, W). It is certified by duality: for the output distribution q of any
+    prior p, sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q).
 
     Parameters
     ----------
@@ -64,20 +57,14 @@ def channel_capacity(
     Returns
     -------
     Bracket or Brackets
-        One bracket, or the brackets of the whole batch.
+        One bracket, or the brackets of the whole batch. Positive capacities below 1e-280 get
+        Bracket(0, 1e-280).
 
     Notes
     -----
-    A divergence D is a sum of terms w ln(w/q) - w + q >= 0. Each term has a relative error of at
-    most 100 units of 2^-53, so D has one of at most K + 100 units, however small it is. The upper
-    end is raised by K + 128 units. The lower end is reduced by K + 2N + 136 units and by the
-    square of the error of q. Positive capacities below 1e-280 get Bracket(0, 1e-280).
-
-    Two rows need the root of one function of one variable. More rows take an interior-point method
-    with about ten steps of O(N^2 K). Beyond 64 rows it works on a subset of rows that may carry
-    mass, and checking all rows costs O(N K). The capacities of independent rows add up, with one
-    solution for each distinct row and a closed form for E_d. A query counts each of its answers
-    once, and a mechanism on types each type. Other structured channels are solved as matrices.
+    Two rows need the root of one function. More take an interior-point method with about ten steps
+    of O(N^2 K), beyond 64 rows on a subset that may carry mass. The capacities of independent
+    records add up. A query counts each answer once, a mechanism on types each type.
 
     Examples
     --------
@@ -103,8 +90,6 @@ def channel_capacity(
 def capacity_prior(channel: AbstractChannel, *, gap: float = ...) -> Distribution: ...
 @overload
 def capacity_prior(channel: ArrayLike, *, gap: float = ...) -> Distribution | Floats: ...
-
-
 def capacity_prior(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Distribution | Floats:
@@ -115,14 +100,14 @@ def capacity_prior(
     channel : channel, 2-D array or 3-D array
         The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
     gap : float
-        As for :func:`channel_capacity`. Its lower end is the mutual information under this prior,
+        As for :func:`channel_capacity`. Its lower bound is the mutual information under this prior,
         up to the rounding of the prior's probabilities.
 
     Returns
     -------
     Distribution or ndarray
-        A prior on the channel's space, which is a product if the channel acts row by row. A batch
-        gets an array of shape (B, N) with one law in each row.
+        A prior on the channel's space, which is a product if the channel acts record by record. A
+        batch gets an array of shape (B, N) with one distribution in each record.
 
     Examples
     --------
@@ -136,11 +121,11 @@ def capacity_prior(
         return optimal_prior(as_channel(channel), gap)
     given = check.array(channel, "channel")
     laws = capacities(_checked(given), gap)[2]
-    return Dense._trusted(laws[0], Space([len(given)])) if given.ndim == 2 else laws
+    return Dense.of(laws[0], Space([len(given)])) if given.ndim == 2 else laws
 
 
 def _checked(given: NDArray[Any]) -> Floats:
-    """Return a matrix or a batch of them as (B, N, K), every row a law."""
+    """Return a matrix or a batch of them as (B, N, K), every row a distribution."""
     if given.ndim not in (2, 3) or given.size == 0:
         raise InvalidInput(
             "a plain channel must be a matrix, or a batch of shape (B, N, K) with no empty side; "
@@ -163,7 +148,7 @@ def capacity(channel: AbstractChannel, gap: float) -> Bracket:
 
     The general algorithm takes the matrix.
     """
-    return matrix_capacity(np.array(channel.nearest_matrix()), gap)[0]
+    return matrix_capacity(table(channel), gap)[0]
 
 
 @capacity.register
@@ -175,17 +160,17 @@ def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
 @capacity.register
 def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_capacity(channel._seen(), gap)[0]
+    return matrix_capacity(channel.occurring_rows(), gap)[0]
 
 
 @capacity.register
 def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
-    """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct rows).
+    """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct records).
 
-    Laws that sum to s and t and their reference laws have (s - s')(t - t') more together, which
-    matters where rows differ by no more than their sums do.
+    Distributions that sum to s and t and their reference distributions have (s - s')(t - t') more
+    together, which matters where rows differ by no more than their sums do.
     """
-    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
+    kinds, rows = channel.kernels.distinct, channel.kernels.assignment
     counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows, minlength=len(kinds)).tolist()
     parts = [row_capacity(kernel, gap / len(rows))[0] for kernel in kinds]
     total = repeated(list(zip(counts, parts, strict=True)))
@@ -205,11 +190,14 @@ def _unlike_sums(kernel: RowKernel) -> float:
 
 @capacity.register
 def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
-    """Take a law of types: rows may be permuted, and information is concave. Cost O(classes)."""
-    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+    """Take a distribution of types: rows may be permuted, and information is concave.
+
+    Cost O(classes).
+    """
+    weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
     # Terms have relative errors of the sizes of classes, also where they nearly cancel.
-    terms = int(np.bincount(channel._stack.row).max())
+    terms = int(np.bincount(channel.all_classes.row).max())
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
@@ -217,32 +205,32 @@ def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
 
 
 def arrangement_gains(channel: TypeChannel) -> Floats:
-    """Return what the output tells about the order of the rows, given the types of both.
+    """Return what the output reveals about the order of the rows, given the types of both.
 
     For a database of each type, the divergence of the output from a uniform one of its type.
     """
-    types = channel._type_matrix()
-    stack = channel._stack
-    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
+    types = channel.type_matrix()
+    stack = channel.all_classes
+    even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
     expected = types[stack.row, stack.kind] * even
     return _added(channel, expected)
 
 
 def type_divergences(channel: TypeChannel, weights: Floats) -> Floats:
     """Return D(W_x || q) for a database x of each type, q being the law of Y for those types."""
-    stack = channel._stack
-    even = np.exp(stack.log_outputs - channel._types.log_sizes[stack.kind])
-    return _added(channel, channel._output_types(weights / weights.sum())[stack.kind] * even)
+    stack = channel.all_classes
+    even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
+    return _added(channel, channel.output_types(weights / weights.sum())[stack.kind] * even)
 
 
 def _added(channel: TypeChannel, expected: Floats) -> Floats:
     """Add up terms of a divergence of the masses of classes, by the type of x."""
-    out, stack = np.empty(1), channel._stack
+    out, stack = np.empty(1), channel.all_classes
     order = np.argsort(stack.row, kind="stable")
     ends = np.cumsum(np.bincount(stack.row))[:-1]
     totals = []
     for part in np.split(order, ends):
-        mass, law = channel._mass[part][None], expected[part]
+        mass, law = channel.class_masses[part][None], expected[part]
         kernels.row_divergences(mass, law, np.zeros(len(part)), 0, 1, out)
         totals.append(float(out[0]))
     return np.array(totals)
@@ -251,9 +239,9 @@ def _added(channel: TypeChannel, expected: Floats) -> Floats:
 @capacity.register
 def _support_capacity(channel: SupportChannel, gap: float) -> Bracket:
     """Closed form for subsets and bits; otherwise the uniform prior and a bound by concavity."""
-    if channel._is_small() and not channel.symmetric:
+    if channel.is_small() and not channel.symmetric:
         found = matrix_capacity(channel.nearest_matrix(), gap)[0]
-        return perturbed(found, channel.matrix_error, channel._level)
+        return perturbed(found, channel.matrix_error, channel.level)
     return supports.capacity(channel)
 
 
@@ -267,64 +255,52 @@ def _columns_capacity(channel: ColumnsChannel, gap: float) -> Bracket:
 @capacity.register
 def _tilted_capacity(channel: TiltedChannel, gap: float) -> Bracket:
     """Take the matrix, and allow for its errors."""
-    return channel._widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
-
-
-@capacity.register
-def _tilted_product_capacity(channel: TiltedProduct, gap: float) -> Bracket:
-    """Take the rows."""
-    return capacity(channel._rows, gap)
+    return channel.widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
 @singledispatch
 def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
-    """Return a prior that reaches the lower end of the capacity, for checked arguments.
+    """Return a prior that reaches the lower bound of the capacity, for checked arguments.
 
     The general algorithm takes the matrix.
     """
-    law = matrix_capacity(np.array(channel.nearest_matrix()), gap)[1]
-    return Dense._trusted(law, channel.space)
+    law = matrix_capacity(table(channel), gap)[1]
+    return Dense.of(law, channel.space)
 
 
 @optimal_prior.register
 def _query_optimal_prior(channel: QueryChannel, gap: float) -> Distribution:
-    """Return a prior under which the answers follow their best law."""
-    law = np.zeros(channel._kernel.shape[0])
-    law[channel._query.seen()] = matrix_capacity(channel._seen(), gap)[1]
-    return channel._query.prior(law)
+    """Return a prior under which the answers follow their best distribution."""
+    law = np.zeros(channel.kernel.shape[0])
+    law[channel.query.seen()] = matrix_capacity(channel.occurring_rows(), gap)[1]
+    return channel.query.prior(law)
 
 
 @optimal_prior.register
 def _product_optimal_prior(channel: ProductChannel, gap: float) -> Product:
-    """Return independent rows, each with the law that is best for its channel."""
-    kinds, rows = channel._kernels.distinct, channel._kernels.assignment
-    return Product._trusted([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
+    """Return independent records, each with the distribution that is best for its channel."""
+    kinds, rows = channel.kernels.distinct, channel.kernels.assignment
+    return Product.of([row_capacity(kernel, gap / len(rows))[1] for kernel in kinds], rows)
 
 
 @optimal_prior.register
 def _type_optimal_prior(channel: TypeChannel, gap: float) -> Distribution:
-    """Return exchangeable rows with the best law of types."""
+    """Return exchangeable records with the best distribution of types."""
     if channel.space.size == 1:
-        return Dense._trusted(np.ones(1), channel.space)
-    weights = rewarded_law(channel._type_matrix(), arrangement_gains(channel), 0.5 * gap)
+        return Dense.of(np.ones(1), channel.space)
+    weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     table = np.zeros((channel.space.n + 1,) * (channel.space.sizes[0] - 1))
-    for kind, weight in zip(channel._types.counts, weights, strict=True):
+    for kind, weight in zip(channel.types.counts, weights, strict=True):
         table[kind[0][1:]] = weight
-    return Exchangeable._trusted(table / table.sum())
+    return Exchangeable.of(table / table.sum())
 
 
 @optimal_prior.register
 def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
     """Return the uniform prior, or what a search finds where the matrix is small."""
-    if channel._is_small() and not channel.symmetric:
-        return Dense._trusted(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
+    if channel.is_small() and not channel.symmetric:
+        return Dense.of(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
     return Uniform(1, channel.k)
-
-
-@optimal_prior.register
-def _tilted_product_optimal_prior(channel: TiltedProduct, gap: float) -> Distribution:
-    """Take the rows."""
-    return optimal_prior(channel._rows, gap)
 
 
 @singledispatch
@@ -354,38 +330,32 @@ def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Flo
 @singledispatch
 def searched_entries(channel: AbstractChannel) -> int:
     """Return how many numbers an optimisation over all databases goes through."""
-    return channel.space.size * channel._output_count
+    return channel.space.size * channel.output_count
 
 
 @searched_entries.register
 def _query_searched_entries(channel: QueryChannel) -> int:
-    """Count the entries of the laws of the answers."""
-    return int(channel._kernel.matrix.size)
+    """Count the entries of the distributions of the answers."""
+    return int(channel.kernel.matrix.size)
 
 
 @searched_entries.register
 def _type_searched_entries(channel: TypeChannel) -> int:
     """Count the classes."""
-    return len(channel._entry)
+    return len(channel.all_entries)
 
 
 @searched_entries.register
 def _product_searched_entries(channel: ProductChannel) -> int:
-    """Count the entries of the distinct rows that have no closed forms."""
-    kinds = (k for k in channel._kernels.distinct if not isinstance(k, Symmetric))
+    """Count the entries of the distinct records that have no closed forms."""
+    kinds = (k for k in channel.kernels.distinct if not isinstance(k, Symmetric))
     return sum(math.prod(kernel.shape) for kernel in kinds)
-
-
-@searched_entries.register
-def _tilted_product_searched_entries(channel: TiltedProduct) -> int:
-    """Count those of the rows."""
-    return searched_entries(channel._rows)
 
 
 @searched_entries.register
 def _support_searched_entries(channel: SupportChannel) -> int:
     """Count the entries of a small matrix; larger ones are not searched."""
-    listed = channel._is_small() and not channel.symmetric
+    listed = channel.is_small() and not channel.symmetric
     return channel.nearest_matrix().size if listed else channel.k
 
 
@@ -393,3 +363,7 @@ def _support_searched_entries(channel: SupportChannel) -> int:
 def _columns_searched_entries(channel: ColumnsChannel) -> int:
     """Count those of the columns."""
     return sum(searched_entries(column) for column in channel.columns)
+
+
+for _question in (capacity, optimal_prior, searched_entries):
+    measure_as_product(_question)

@@ -1,4 +1,4 @@
-"""Bounds for row-by-row channels on Markov chains that are too long to list.
+"""Bounds for record-by-record channels on Markov chains that are too long to list.
 
 The output that leaks most has no recursion: its probability is a sum over paths, and the output is
 the same for all of them. Bounds follow where the output may depend on the state of the chain.
@@ -14,7 +14,6 @@ import numpy as np
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv.priors.columns import column
 from fastpriv.priors.markov import Markov, chain_information
 from fastpriv.results import Bracket
 
@@ -31,24 +30,24 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     """Return brackets of the largest leakage upwards and downwards over outputs. Cost O(n m^3).
 
     From below by outputs of period one and two. From above, ln of the largest W is at most 0 and of
-    the least at least that of the rows' least, each divided by the largest entry of its column;
-    the probability of an output is bounded by a recursion in which every step takes the
-    least, or the likeliest, output for each state.
+    the smallest at least that of the rows' smallest, each divided by the largest entry of its
+    column; the probability of an output is bounded by a recursion in which every step takes the
+    smallest, or the likeliest, output for each state.
     """
-    n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain._initial) + 16) * ULP
+    n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
     farthest = math.fsum(
-        len(rows) * float(kernel.log_near[:, kernel.tops > 0.0].min())
+        len(rows) * float(kernel.log_relative[:, kernel.column_maxima > 0.0].min())
         for kernel, rows in kernels.groups()
     )
     tops = [-least + error * (1.0 - least), most - farthest + error * (1.0 - farthest)]
     up, down = 0.0, 0.0
     for y in _outputs(kernels, n):
-        one = column(chain, kernels, y)
+        one = chain.column(kernels, y)
         if one.mass > -math.inf:
             up = max(up, one.best - one.mass - one.error)
             down = max(down, one.mass - _least_path(chain, kernels, y) - one.error)
-    # Allowed databases and their outputs are all that the lower ends look at.
+    # Allowed databases and their outputs are all that the lower bounds look at.
     return Bracket(min(up, tops[0]), tops[0]), Bracket(min(down, tops[1]), tops[1])
 
 
@@ -56,13 +55,13 @@ def _extreme_mass(chain: Markov, kernels: RowKernels, sign: float) -> float:
     """Return a bound on ln of the probability of any output, W divided by its column maxima."""
     from fastpriv.kernels import chain_extreme_mass
 
-    columns = [kernel.near[:, kernel.tops > 0.0].T for kernel in kernels.distinct]
+    columns = [kernel.relative[:, kernel.column_maxima > 0.0].T for kernel in kernels.distinct]
     outputs = np.array([len(near) for near in columns])
-    table = np.zeros((len(columns), int(outputs.max()), len(chain._initial)))
+    table = np.zeros((len(columns), int(outputs.max()), len(chain.initial)))
     for part, near in zip(table, columns, strict=True):
         part[: len(near)] = near
     return chain_extreme_mass(
-        chain._initial, chain._transition, table, outputs, kernels.assignment, sign
+        chain.initial, chain.transition, table, outputs, kernels.assignment, sign
     )
 
 
@@ -74,25 +73,25 @@ def _outputs(kernels: RowKernels, n: int) -> list[Ints]:
 
 
 def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
-    """Return the least ln of W[x, y] over its column maxima, over databases that can occur."""
+    """Return the smallest ln of W[x, y] over its column maxima, over databases that can occur."""
     from fastpriv.kernels import chain_log_best
 
     widest = max(kernel.shape[1] for kernel in kernels.distinct)
-    table = np.zeros((len(kernels.distinct), widest, len(chain._initial)))
+    table = np.zeros((len(kernels.distinct), widest, len(chain.initial)))
     for part, kernel in zip(table, kernels.distinct, strict=True):
-        part[: kernel.shape[1]] = np.minimum(-kernel.log_near.T, 1e200)
-    best = chain_log_best(chain._initial, chain._transition, table, kernels.assignment, y)
+        part[: kernel.shape[1]] = np.minimum(-kernel.log_relative.T, 1e200)
+    best = chain_log_best(chain.initial, chain.transition, table, kernels.assignment, y)
     return -best if best < 1e200 else 0.0
 
 
 def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
     """Return a bracket of the largest H(X) - H(X | Y = y). Cost O(m^4) for each kernel, and O(n).
 
-    At least I(X; Y), its mean. Given y and the row before, a row has a law proportional to
+    At least I(X; Y), its mean. Given y and the row before, a row has a distribution proportional to
     T[a, b] W[b, y_i] v(b), where v, what the later outputs say, is a combination of the columns
-    of T. Entropy is concave, so the row's is least where v is one of the columns.
+    of T. Entropy is concave, so the row's is smallest where v is one of the columns.
     """
-    T, n = chain._transition, chain.space.n
+    T, n = chain.transition, chain.space.n
     after = T if n > 1 else np.ones((len(T), 1))
     left = list[float]()
     for kernel, rows in kernels.groups():
@@ -100,7 +99,7 @@ def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
         if middle:
             left.append(int(middle) * _least_entropy(T, kernel, T))
         if 0 in rows:
-            left.append(_least_entropy(chain._initial[None, :], kernel, after))
+            left.append(_least_entropy(chain.initial[None, :], kernel, after))
         if n > 1 and n - 1 in rows:
             left.append(_least_entropy(T, kernel, np.ones((len(T), 1))))
     whole = chain.entropy()
@@ -112,10 +111,10 @@ def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
 
 
 def _least_entropy(before: Floats, kernel: RowKernel, after: Floats) -> float:
-    """Return the least entropy of before[a, .] W[., y] after[., c] over a, y and c."""
+    """Return the smallest entropy of before[a, .] W[., y] after[., c] over a, y and c."""
     from scipy.special import xlogy
 
-    laws = np.einsum("ab,by,bc->aycb", before, kernel.near, after)
+    laws = np.einsum("ab,by,bc->aycb", before, kernel.relative, after)
     total = laws.sum(axis=-1, keepdims=True)
     seen = total[..., 0] > 0.0
     p = laws[seen] / total[seen]

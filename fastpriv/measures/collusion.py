@@ -13,8 +13,8 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.information import matrix_information
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.draws import INFORMATION_ERROR
+from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.realised import INFORMATION_ERROR
 from fastpriv.measures.sdpi import sdpi_constant
 from fastpriv.results import Bracket
 
@@ -28,7 +28,7 @@ _UP = 1.0 + INFORMATION_ERROR
 
 @dataclass(frozen=True, repr=False)
 class Collusion:
-    """What two outputs tell about S together, and bounds from what each of them tells.
+    """What two outputs reveal about S together, and bounds from what each of them tells.
 
     All in nats. See :func:`collusion`.
 
@@ -73,7 +73,7 @@ class Collusion:
 
     @property
     def bound(self) -> float:
-        """The least of the bounds."""
+        """The smallest of the bounds."""
         return min(self.lemma_2, self.theorem_4, self.corollary_2)
 
     def __repr__(self) -> str:
@@ -91,13 +91,13 @@ def collusion(
     """Information about private data in two outputs together, with the bounds of the paper.
 
     S is private. X1 and X2 depend on it, and each goes through its own mechanism. Two outputs may
-    tell everything although each alone tells nothing, for example if S = Y1 xor Y2.
+    reveal everything although each alone reveals nothing, for example if S = Y1 xor Y2.
 
     Parameters
     ----------
     joint : array [s, x] or [s, x1, x2]
-        Joint law of the private data and the inputs of the mechanisms, which are one X for both or
-        one for each.
+        Joint distribution of the private data and the inputs of the mechanisms, which are one X for
+        both or one for each.
     channel_1, channel_2 : channel or 2-D array
         The mechanisms.
 
@@ -105,7 +105,7 @@ def collusion(
     -------
     Collusion
         ``exact`` is a sum of non-negative terms with a relative error of about 1e-13. Bounds are
-        rounded up. Cost O(|S| K1 K2) beyond one pass over the joint law.
+        rounded up. Cost O(|S| K1 K2) beyond one pass over the joint distribution.
 
     Notes
     -----
@@ -169,7 +169,7 @@ def collusion(
 
 
 def _joint(joint: ArrayLike, channel_1: Floats, channel_2: Floats) -> Floats:
-    """Return the joint law of S, X1 and X2 from joint[s, x] or joint[s, x1, x2]."""
+    """Return the joint distribution of S, X1 and X2 from joint[s, x] or joint[s, x1, x2]."""
     given, first, second = check.array(joint, "joint"), len(channel_1), len(channel_2)
     law = check.law(given, "joint", given.ndim if given.ndim in (2, 3) else 3)
     size = len(law) * max(first, channel_1.shape[1]) * max(second, channel_2.shape[1])
@@ -190,7 +190,7 @@ def _joint(joint: ArrayLike, channel_1: Floats, channel_2: Floats) -> Floats:
 
 
 def _information(joint: Floats) -> float:
-    """Mutual information of the two axes of a joint law."""
+    """Mutual information of the two axes of a joint distribution."""
     prior = joint.sum(axis=1)
     rows = joint[prior > 0.0] / prior[prior > 0.0, None]
     return matrix_information(np.ascontiguousarray(rows), prior[prior > 0.0])

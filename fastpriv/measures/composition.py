@@ -11,25 +11,29 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.rounding import ULP, raised, round_up, sum_down, sum_up
+from fastpriv._core.rounding import ULP, lowered, raised, round_up, sum_down, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards, matrix_level, raised_beside
-from fastpriv._matrices.pairs import joint_laws
+from fastpriv._matrices.ratios import inwards, joint_laws, matrix_level, raised_beside
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed
+from fastpriv.channels.queries import Listed
 from fastpriv.errors import InvalidInput, short
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.capacity import capacity
-from fastpriv.measures.individual import cross_capacity, individual_capacity
+from fastpriv.measures.constrained import constrained_capacity
+from fastpriv.measures.individual import cross_capacity, individual_capacity, largest_leak
+from fastpriv.measures.inputs import as_channel
 
 __all__ = [
     "compose",
     "composition_bound",
+    "constrained_composition_bound",
     "group_bound",
     "pair_datasets",
     "two_dataset_bound",
 ]
+
+#: Share of ln N between an entropy and the next point below it at which a capacity is taken.
+_NEAR = 1e-3
 
 
 def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
@@ -47,10 +51,10 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
     Returns
     -------
     channel
-        Channels that act row by row, such as E_d, give a ProductChannel in which the outputs of
-        each row are paired. Queries give a QueryChannel, on the same answers if they are the same
-        query. Other channels give a matrix with N rows and a column for each tuple of outputs.
-        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each row.
+        Channels that act record by record, such as E_d, give a ProductChannel in which the outputs
+        of each record are paired. Queries give a QueryChannel, on the same answers if they are the
+        same query. Other channels give a matrix with N rows and a column for each tuple of outputs.
+        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each record.
 
     Examples
     --------
@@ -75,26 +79,29 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
 
 def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
     """Return the matrix of both outputs, rounded inwards: its level is at most the sum of both."""
-    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space._axes
+    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space.axes
     level = sum_down([matrix_level(one, axes), matrix_level(two, axes)])
     return Channel(inwards(joint_laws(one, two), axes, level), first.space)
 
 
 @joined.register
 def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
-    """Join the outputs of every row, where both act row by row. Cost O(distinct pairs of rows)."""
+    """Join the outputs of every record, where both act record by record.
+
+    Cost O(distinct pairs of rows).
+    """
     if not isinstance(second, ProductChannel):
         return _joint(first, second)
-    mine, theirs = first._kernels, second._kernels
+    mine, theirs = first.kernels, second.kernels
     codes = mine.assignment * len(theirs.distinct) + theirs.assignment
     kinds, which = np.unique(codes, return_inverse=True)
     pairs = [divmod(code, len(theirs.distinct)) for code in kinds.tolist()]
     laws = [_joint_row(mine.distinct[a], theirs.distinct[b]) for a, b in pairs]
-    return ProductChannel._trusted(RowKernels(laws, which))
+    return ProductChannel.of(RowKernels(laws, which))
 
 
 def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
-    """Return the channel of one row with both outputs, rounded inwards."""
+    """Return the channel of one record with both outputs, rounded inwards."""
     one, two = first.exported(1), second.exported(1)
     axes = np.array([[1, len(one)]], dtype=np.int64)
     level = sum_down(round_up(float(part.log_ratios.max())) for part in (first, second))
@@ -106,9 +113,9 @@ def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChann
     """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
     if not isinstance(second, QueryChannel):
         return _joint(first, second)
-    query, one, two = first._query, first._kernel.matrix, second._kernel.matrix
-    if not query.same(second._query):
-        codes = query.listed() * len(two) + second._query.listed()
+    query, one, two = first.query, first.kernel.matrix, second.kernel.matrix
+    if not query.same(second.query):
+        codes = query.listed() * len(two) + second.query.listed()
         pairs, values = np.unique(codes, return_inverse=True)
         query = Listed(values.astype(np.int64), first.space, len(pairs))
         one, two = one[pairs // len(two)], two[pairs % len(two)]
@@ -117,7 +124,7 @@ def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChann
     laws = joint_laws(one, two)
     if len(pairs) and _pairs_level(laws, pairs) > level:  # rounded inwards
         laws = raised_beside(laws, [(pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])], level)
-    return QueryChannel._structured(query, laws, "answers")
+    return QueryChannel.from_query(query, laws, "answers")
 
 
 def _pairs_level(laws: Floats, pairs: Ints) -> float:
@@ -185,8 +192,8 @@ def composition_bound(
     total = sum_up(uppers)
     if len(parts) == 1 or total == 0.0:
         return total
-    # Entries of joint laws are rounded products. Relative errors d of the entries move the root of
-    # a capacity by d/sqrt(2) at most, as in ``perturbed``.
+    # Entries of joint distributions are rounded products. Relative errors d of the entries move the
+    # root of a capacity by d/sqrt(2) at most, as in ``perturbed``.
     return raised((math.sqrt(total) + len(parts) * ULP) ** 2, 8.0)
 
 
@@ -198,7 +205,7 @@ def group_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on the capacity of a group of k rows: k times that of one (Theorem 4).
+    """Upper bound on the capacity of a group of k records: k times that of one (Theorem 4).
 
     C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of
     Lemma 4). :func:`group_capacity` is the exact C_k.
@@ -247,16 +254,16 @@ def two_dataset_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on what releases about several data sets of the same people tell about a person.
+    """Upper bound on what releases about several data sets of the same people reveal about one.
 
-    Person i has row i in every data set, and the rows may depend on each other in any way. For two
-    data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem
-    6): the individual capacities of both channels and their cross capacities.
+    Person i has record i in every data set, and the records may depend on each other in any way.
+    For two data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020,
+    Theorem 6): the individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
     first, second, *others : channels or 2-D arrays
-        The mechanisms, on spaces with equally many rows.
+        The mechanisms, on spaces with equally many records.
     gap : float
         As for :func:`individual_capacity`.
     time_limit : float
@@ -269,15 +276,6 @@ def two_dataset_bound(
     float
         Bound in nats, rounded up. The exact value, where two of them fit as a matrix, is
         ``individual_capacity(pair_datasets(first, second))``.
-
-    Notes
-    -----
-    Outputs are independent given the data sets, so together they tell at most the sum of what each
-    of them tells about all rows of the person. The output of data set j tells C^{j,j} at most about
-    the row in data set j. Given this row, it tells at most a cross capacity about the others, which
-    together have as many values as the product of their sizes. All rows of the person together have
-    the product of all sizes, whose cross capacity is a bound as well, and so is the channel
-    capacity. The least of the three is used.
 
     Examples
     --------
@@ -316,14 +314,14 @@ def _values(mechanisms: list[AbstractChannel]) -> int:
 def pair_datasets(
     first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike
 ) -> AbstractChannel:
-    """Joint channel of releases about two data sets of the same people, row i a pair of values.
+    """Joint channel of releases about two data sets of the same people, record i a pair of values.
 
     p(y_1, y_2 | x_1, x_2) = p_1(y_1|x_1) p_2(y_2|x_2) (Wu-Xia-He 2020, Definition 20).
 
     Parameters
     ----------
     first, second : channels or 2-D arrays
-        The mechanisms, on spaces with equally many rows.
+        The mechanisms, on spaces with equally many records.
 
     Returns
     -------
@@ -367,3 +365,101 @@ def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel
             f"{which} data sets must have a row for each of the same people, got {counts} rows"
         )
     return mechanisms
+
+
+# What several releases reveal about a record, if the prior has an entropy of at least b.
+
+
+def constrained_composition_bound(
+    *channels: AbstractChannel | ArrayLike,
+    b: float,
+    k: int = 1,
+    points: int = 6,
+    gap: float = 1e-3,
+    time_limit: float = 60.0,
+) -> float:
+    """Upper bound on what releases reveal about k records, for priors of entropy at least b.
+
+    C_k^b of a composition (Wu-Xia-He 2020, Assumption 3) is NOT at most the sum of C_k^b of its
+    parts: after an output the posterior may have less entropy. It is at most
+
+        C_k^b(first) + c_2(b - C(1)) + c_3(b - C(1) - C(2)) + ...
+
+    Here C(j) is the channel capacity of release j and c_j the smallest concave majorant of its
+    C_k^b as a function of b, which is C_k below 0.
+
+    Parameters
+    ----------
+    *channels : channels or 2-D arrays
+        The mechanisms, all on the same databases, with outputs that are independent given the
+        database.
+    b : float
+        Smallest entropy of the prior in nats, 0 .. ln N.
+    k : int
+        Size of the group of records, 1 .. n.
+    points : int
+        Entropies at which capacities of later releases are taken. More points give a smaller bound.
+    gap : float
+        As for :func:`constrained_capacity`.
+    time_limit : float
+        Seconds for all searches together; when they are over, what is proved so far counts.
+
+    Returns
+    -------
+    float
+        Bound in nats, rounded up. Never above the sum of the unconstrained capacities.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel = fp.HammingChannel(2, 2, 1.0)
+    >>> one = fp.constrained_capacity(channel, 1.3).upper
+    >>> both = fp.constrained_composition_bound(channel, channel, b=1.3)
+    >>> 2 * one < both < 2 * fp.individual_capacity(channel).upper
+    True
+    """
+    if not channels:
+        raise InvalidInput("give at least one channel to compose")
+    first = as_channel(channels[0])
+    parts = [first, *(as_channel(channel, first.space) for channel in channels[1:])]
+    if any(part.space != first.space for part in parts):
+        raise InvalidInput("composed channels must be about one data set; use the same space")
+    least = check.real(b, "b", least=0.0)
+    points = check.integer(points, "points", 2)
+    clock, told = Clock(check.limit(time_limit, "time_limit")), []
+    for j, part in enumerate(parts):
+        seconds = min(clock.share(len(parts) - j), 1e9)
+        if j > 0 and seconds == 0.0:  # the time is over: all priors are more than those
+            told.append(largest_leak(part, k, gap, 0.0).upper)
+        elif j == 0:
+            told.append(constrained_capacity(part, least, k=k, gap=gap, time_limit=seconds).upper)
+        else:
+            told.append(_majorant(part, least, k, points, gap, seconds))
+        least = max(0.0, lowered(least - raised(capacity(part, 1e-6).upper, 2.0), 4.0))
+    return sum_up(told)
+
+
+def _majorant(
+    channel: AbstractChannel, at: float, k: int, points: int, gap: float, seconds: float
+) -> float:
+    """Return a bound on the least concave majorant of the constrained capacity, at an entropy."""
+    top = math.log(channel.space.size)
+    if at == 0.0 or top == 0.0:
+        return constrained_capacity(channel, 0.0, k=k, gap=gap, time_limit=seconds).upper
+    near = max(0.0, at - _NEAR * top)
+    grid = np.unique([*np.linspace(0.0, top, points), near, at])
+    share = seconds / len(grid)
+    upper = constrained_capacity(channel, grid, k=k, gap=gap, time_limit=share).upper
+    # It does not increase, so between two points it is at most what it is at the first.
+    return _hull(np.append(0.0, grid[1:]), np.append(upper[0], upper[:-1]), at)
+
+
+def _hull(x: Floats, y: Floats, at: float) -> float:
+    """Return the smallest concave function above some points, at one place. Rounded up."""
+    left, right = x <= at, x >= at
+    best = float(y[x == at].max(initial=0.0))
+    for a, u in zip(x[left], y[left], strict=True):
+        ends = right & (x > a)
+        share = (at - a) / (x[ends] - a)
+        best = max(best, float((u + share * (y[ends] - u)).max(initial=0.0)))
+    return raised(best, 16.0)

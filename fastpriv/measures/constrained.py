@@ -1,4 +1,4 @@
-"""Individual and group capacity at a given least entropy, and the balance function."""
+"""Individual and group capacity at a given smallest entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.entropy_search.bit import bit_capacity
-from fastpriv._matrices.entropy_search.search import Constrained
-from fastpriv._matrices.entropy_search.slices import Individual
+from fastpriv._matrices.searches.entropy import Constrained, bit_capacity
+from fastpriv._matrices.searches.entropy_parts import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Query, unlike_groups
-from fastpriv.channels.queries.ways import group_ways, slice_ways, ways_error
+from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.search import as_query, representatives
-from fastpriv.results import Bracket, Brackets
+from fastpriv.measures.individual.adversary import as_query, information_error, representatives
+from fastpriv.measures.inputs import as_channel
+from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
 #: Databases up to which rows of equal roles are looked for in the matrix.
 _LISTED = 64
-#: Most inputs, counting databases with the same output law once for every value of a row, and most
-#: entries of their output laws.
-_INPUTS, _ENTRIES = 1 << 14, 1 << 24
-#: Gap of the individual capacity, and its share of the time limit.
-_FINE, _FIRST = 1e-9, 0.5
+#: Most inputs of a search. Databases with the same output distribution count once for every value
+#: of a record. The search holds a few vectors of this length for each part.
+_INPUTS = 1 << 14
+#: Most entries of the output distributions of these inputs, 128 MB.
+_ENTRIES = 1 << 24
+#: Width to reach unless another one is asked for.
+_GAP = 1e-3
+#: Gap of the individual capacity, which is an upper bound.
+_FINE = 1e-9
+#: Share of the time limit that the individual capacity may take.
+_FIRST = 0.5
 #: Relative distance from ln N below which b is taken to be ln N.
 _TOP = 2.0**-51
 
@@ -57,32 +61,30 @@ def constrained_capacity(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
     k: int = 1,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Individual or group channel capacity over priors with an entropy of at least b nats.
 
-    C_1^b = max over rows i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
+    C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
     with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
-    b = ln N it is the information under the uniform prior. The paper leaves its computation open.
-    C_k^b is the same for groups of k rows (Definition 17 there), and C_n^b = max I(X; Y).
+    b = ln N it is the information under the uniform prior. C_k^b is the same for groups of k
+    records.
 
     Parameters
     ----------
     channel : channel or 2-D array
-        The mechanism. A plain matrix is one row with as many values as it has rows.
+        The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
+        for value x.
     b : float or array
-        Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
     k : int
-        Size of the group, 1 .. n. A group of k bits has 2^k values, and groups that differ only
-        by rows of the same role are searched once.
+        Size of the group, 1 .. n. A group of k bits has 2^k values.
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
@@ -92,58 +94,28 @@ def constrained_capacity(
     Returns
     -------
     Bracket or Brackets
-        The lower end is the information under an explicit prior, rounded down. The upper end is
+        The lower bound is the information under an explicit prior, rounded down. The upper bound is
         proved, rounded up.
 
     Notes
     -----
-    I(X_i; Y) = sum_a P(a) D(V_a || q) is a difference of convex functions of the prior. Here V_a,
-    the law of the output given x_i = a, is a mixture of the rows of W with x_i = a. The search is
-    branch and bound over the weights of these mixtures. Every upper bound has the closed form
-
-        t ln sum_a e^(Z_a/t) - t b + D(r, q),
-
-    valid for any output law q and any multiplier t >= 0, for two reasons. The entropy constraint
-    enters a Lagrangian whose maximum is a Gibbs law. And V_a ln V_a lies below its chords and, by
-    D(V || V') <= theta D(pi || pi'), below a tangent plus a multiple of the entropy. The bound for
-    all priors is at most max {I(X; Y): H(X) >= b}, which is the answer if the database has a
-    single row. A bit with up to 16 outputs is first searched by its posteriors Q_y: in
-    I = H(A) - sum_y P(y) h(Q_y) both the chords of -h over ranges of Q_y and the ranges themselves
-    are linear in the prior. So the largest value is again a sum of exponentials. It takes one range
-    for each output, however many databases there are.
-
-    If every row has an output of its own, the outputs of the other rows are enough, in one order of
-    rows and values. And rows with two outputs are peeled off one by one, each with the best law
-    given the outputs before it. E_d on four bits reaches the gap of 1e-3, on five and six bits 0.01
-    to 0.05.
-
-    Up to 64 inputs are first searched by boxes of priors, in which I + t H(X) is concave for some
-    t. That depends on the number of databases, not on that of outputs.
-
-    Relative widths on random channels, after 10 seconds on one core: the gap of 1e-3 is reached for
-    two outputs, for two bits, for one row, for rows of 2 and 8 values, for two rows of 4 values
-    with 4 outputs and with 8 noisy ones, for three and four bits with up to 8 outputs, for four
-    bits with 16 noisy outputs at b = 0.9 ln N (in a second or two), and for six bits with 8 sharp
-    outputs. Four bits with 16 outputs are left with 0.01 (noisy) to 0.03 (sharp) at b = 0.5 ln N,
-    and with 0.1 (sharp) at b = 0.9 ln N; five bits with 8 noisy outputs with 0.1, and six with 1.3.
-    More time narrows these slowly.
-
-    A query counts its answers in place of its databases, with the logarithm of how many databases
-    have each answer. So counts, sums and histograms of thousands of rows are taken, up to 2^14
-    answers (for each value of a row) and 2^24 entries of their output laws. For bits with more
-    than 16 outputs and about 100 answers or more, the upper end is max {I(X; Y): H(X) >= b}, which
-    is 3 to 12 percent above the lower end for counts of 200 and 1000 bits with geometric noise.
+    Branch and bound over the distributions of the other records given x_i (page "Individuals" of
+    the documentation). After 10 seconds on one core random channels reach the gap of 1e-3 for one
+    record, for two outputs, and for up to four bits with 8 outputs. Four bits with 16 outputs are
+    left with 0.01 to 0.1, five bits with 8 noisy outputs with 0.1, six with 1.3. A query is
+    searched over its answers, up to 2^14 of them for each value of a record, so that counts of
+    thousands of records fit.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
-    >>> fp.constrained_capacity(channel, 0.0)  # both rows the same: two looks at one bit
+    >>> fp.constrained_capacity(channel, 0.0)  # both records the same: two looks at one bit
     Bracket(0.1989093021, 0.1989093022)
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
-    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both rows: the whole database
+    >>> both = fp.constrained_capacity(channel, 1.0, k=2)  # both records: the whole database
     >>> round(both.lower, 3)
     0.222
     """
@@ -166,13 +138,11 @@ def balance_function(
     gap: float = ...,
     time_limit: float | None = ...,
 ) -> Brackets: ...
-
-
 def balance_function(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     *,
-    gap: float = 1e-3,
+    gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
     """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
@@ -186,14 +156,14 @@ def balance_function(
     channel : channel or 2-D array
         The mechanism.
     b : float or array
-        Least entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
     gap, time_limit
         As for :func:`constrained_capacity`.
 
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards. The guaranteed end is the lower one: at least that much is gained.
+        Rounded outwards. The lower bound is the guarantee: at least that much is gained.
 
     Examples
     --------
@@ -222,14 +192,24 @@ def balance_and_capacity(
     return Brackets(np.asarray(lower), np.asarray(upper)), capacity
 
 
+def constrained_given(
+    channel: AbstractChannel, b: float, worst: IndividualCapacity, time_limit: float | None
+) -> Bracket:
+    """Return C_1^b of a channel whose individual capacity was computed before."""
+    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
+    assert isinstance(bracket, Bracket)
+    return bracket
+
+
 def _solve(
     channel: AbstractChannel | ArrayLike,
     b: ArrayLike,
     gap: float,
     time_limit: float | None,
     k: int = 1,
+    worst: IndividualCapacity | None = None,
 ) -> tuple[Bracket, Bracket | Brackets]:
-    """Return the capacity about k rows and the constrained one."""
+    """Return the capacity about k records, unless ``worst`` is it, and the constrained one."""
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
@@ -249,10 +229,11 @@ def _solve(
             f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
             f".. {described(top)}"
         )
-    problem = _problem(mechanism) if k == 1 else _group_problem(mechanism, k)
+    problem: Constrained | None = None  # a bit has a closed form, and needs no search
     clock = Clock(math.inf if time_limit is None else time_limit)
     first = None if time_limit is None else _FIRST * time_limit
-    worst = largest_leak(mechanism, k, min(gap, _FINE), first)
+    if worst is None:
+        worst = largest_leak(mechanism, k, min(gap, _FINE), first)
     entropy = _entropy(worst.adversary.law) if worst.adversary is not None else -1.0
     lower, upper, searched = np.empty(len(levels)), np.empty(len(levels)), False
     for at in np.argsort(levels)[::-1]:  # the search for b starts from the priors for larger b
@@ -260,12 +241,14 @@ def _solve(
             lower[at], upper[at] = worst.lower, worst.upper
             continue
         if levels[at] >= top * (1.0 - _TOP):
+            problem = problem or _problem(mechanism, k)
             far = max(0.0, sum_up([ratio_log_up(Fraction(size)), -levels[at]]))
             even = problem.near_uniform(far)
             bracket: Bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
+            problem = problem or _problem(mechanism, k)
             # The first search has what the individual capacity has left of its time.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
@@ -279,11 +262,13 @@ def _solve(
     return worst, Brackets(lower, upper)
 
 
-def _problem(channel: AbstractChannel) -> Constrained:
+def _problem(channel: AbstractChannel, k: int) -> Constrained:
     """Return the rows of different roles, each with its slices of distinct output laws."""
+    if k > 1:
+        return _group_problem(channel, k)
     size = channel.space.size
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
-        return Constrained(_looked_at(channel._kernels))
+        return Constrained(_looked_at(channel.kernels))
     if size <= _LISTED:
         return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
     query, table = _query(channel)
@@ -313,7 +298,7 @@ def _query(channel: AbstractChannel) -> tuple[Query, Floats]:
 
 
 def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
-    """Return the groups of k rows of different roles, each group as one row."""
+    """Return the groups of k records of different roles, each group as one record."""
     query, table = _query(channel)
     first, individuals = representatives(table), []
     for group in unlike_groups(query.kinds(), k):
@@ -328,14 +313,17 @@ def _group_problem(channel: AbstractChannel, k: int) -> Constrained:
 
 
 def _widened(bracket: Bracket, error: float, most: float) -> Bracket:
-    """Allow for relative errors of the output laws, as for individual capacities."""
-    slack = error * (bracket.upper + math.sqrt(2.0 * bracket.upper) + 4.0 * error)
+    """Allow for relative errors of the output distributions, as for individual capacities."""
+    slack = information_error(bracket.upper, error)
     lower = max(bracket.lower - slack, 0.0)
     return Bracket(lower, max(lower, min(bracket.upper + slack, most)))
 
 
 def _looked_at(kernels: RowKernels) -> list[Individual]:
-    """Return the rows with different channels. An output of a row tells about this row alone."""
+    """Return the rows with different channels.
+
+    An output of a record reveals about this row alone.
+    """
     individuals = []
     for kernel, users in kernels.groups():
         if kernel.shape[0] > 1 or kernels.assignment.size == 1:
@@ -347,9 +335,9 @@ def _looked_at(kernels: RowKernels) -> list[Individual]:
 def _order(kernels: list[Floats]) -> Ints:
     """Return pairs of outputs, the first of which has the larger posterior without loss.
 
-    Where all values and outputs of every row can be turned by one place together, some turn moves
-    the largest posterior to the first output. After that, rows with the same channel can be put in
-    order by the outputs in which they alone differ from the first one.
+    Where all values and outputs of every record can be turned by one place together, some turn
+    moves the largest posterior to the first output. After that, rows with the same channel can be
+    put in order by the outputs in which they alone differ from the first one.
     """
     strides = np.cumprod([1, *(kernel.shape[1] for kernel in kernels[::-1])])[-2::-1]
     pairs = []
@@ -375,7 +363,7 @@ def _check_inputs(inputs: int, outputs: int) -> None:
 
 
 def _merged(rows: Ints, logs: Floats) -> tuple[Ints, Floats]:
-    """Return each row once, with the logarithm of its number of databases."""
+    """Return each record once, with the logarithm of its number of databases."""
     distinct, which = np.unique(rows, return_inverse=True)
     total = np.full(len(distinct), -math.inf)
     np.logaddexp.at(total, which, logs)

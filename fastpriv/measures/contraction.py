@@ -18,28 +18,26 @@ from fastpriv._matrices.contraction import (
     largest_distance,
     matrix_contraction,
 )
-from fastpriv._matrices.excess import perturbed
-from fastpriv._structure.bit_pairs import listed_outputs, pair_contraction
+from fastpriv._matrices.tilted import perturbed
+from fastpriv._structure.johnson import listed_outputs, pair_contraction
 from fastpriv._structure.leakage import row_slack
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, type_error
 from fastpriv.measures import supports
+from fastpriv.measures.inputs import as_mechanism, is_stack, stacked
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import as_mechanism
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.priors.type_weights import inverse_matrix
+from fastpriv.priors.exchangeable import inverse_matrix
 from fastpriv.results import Bracket, Brackets
 
 __all__ = ["contraction_coefficient"]
 
-#: Base-2 logarithm of the most entries, and of the most terms over all pairs (in both orders), of
-#: a product channel whose pairs are listed.
-_LISTED, _TERMS = 22, 29
+#: Base-2 logarithm of the most entries of a product channel whose pairs are listed (32 MB).
+_LISTED = 22
+#: Base-2 logarithm of the most terms over all pairs, in both orders: about half a second.
+_TERMS = 29
 #: Most entries of the matrix of a tilted channel that is formed.
 _SMALL = 1 << 22
 #: Most rows of E_d whose distances are summed.
@@ -57,29 +55,22 @@ def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | B
 def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | Brackets:
     """Contraction coefficient eta of a mechanism.
 
-    The least eta with D(QW || PW) <= eta D(Q || P) for all laws P, Q of the database. Hence
-    I(S; Y) <= eta I(S; X) for all private data S, whatever the laws (Makhdoumi-Fawaz 2013,
-    Theorem 1). By (7) it is the largest squared maximal correlation over priors, and priors on two
-    databases suffice (Ordentlich-Polyanskiy 2021): it is the largest over pairs x, x' and
-    0 < b < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
+    The smallest eta with D(QW || PW) <= eta D(Q || P) for all distributions P, Q of the database.
+    Hence I(S; Y) <= eta I(S; X) for all private data S (Makhdoumi-Fawaz 2013, Theorem 1). Priors on
+    two databases suffice (Ordentlich-Polyanskiy 2021): it is the largest over pairs x, x' and 0 < b
+    < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
 
     Parameters
     ----------
     channel : channel, 2-D array, scipy.sparse matrix, or stack (B, N, K)
-        The mechanism, or many matrices.
+        The mechanism, or many matrices. Rows of matrices are taken as the floats they are.
 
     Returns
     -------
     Bracket, or Brackets for a stack
-        eta. For a matrix, and for E_d on rows of one size, tangents prove it to a relative width
-        of about 5 (K + 16) 2^-53. For other products with too many pairs to list it is wider.
-
-    Notes
-    -----
-    Equal rows are counted once. Hellinger distances, from one matrix product of cost O(N^2 K),
-    rule out most pairs. Each pair left takes a few sums of K terms. For E_d the best two databases
-    differ in all n rows, with cost O(n). Mechanisms on types of up to 25 bits go through all kinds
-    of pairs, O(n^7). Rows of matrices are taken as the floats they are.
+        eta, to a relative width of about 5 (K + 16) 2^-53 for a matrix and for randomised response
+        on records of one size. For other products with too many pairs to list it is wider. Cost
+        O(N^2 K) and a few sums of K terms for each pair that Hellinger distances do not rule out.
 
     Examples
     --------
@@ -113,7 +104,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
     """Take the answers that occur, each of them once."""
-    return matrix_contraction(channel._seen())
+    return matrix_contraction(channel.occurring_rows())
 
 
 @contraction.register
@@ -124,25 +115,25 @@ def _support_contraction(channel: SupportChannel) -> Bracket:
 
 @contraction.register
 def _product_contraction(channel: ProductChannel) -> Bracket:
-    """Row by row: closed form for E_d, pairs that are listed or bounds for other products."""
-    return rows_contraction(channel._kernels)
+    """Record by record: closed form for E_d, pairs that are listed or bounds for other products."""
+    return rows_contraction(channel.kernels)
 
 
 @contraction.register
 def _type_contraction(channel: TypeChannel) -> Bracket:
     """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
 
-    Otherwise the lower end is that of the types alone, and the upper end tanh^2(l/2) of the strong
-    level l: a pair of laws whose ratio is within e^-l and e^l is a mixture of pairs on two outputs,
-    for which it is largest with both ratios at an end.
+    Otherwise the lower bound is that of the types alone, and the upper bound tanh^2(l/2) of the
+    strong level l: a pair of distributions whose ratio is within e^-l and e^l is a mixture of pairs
+    on two outputs, for which it is largest with both ratios at an end.
     """
     n = channel.space.n
     if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
         return matrix_contraction(channel.nearest_matrix())
     if channel.space.m == 2 and listed_outputs(n) <= _PAIRED:
-        eta = pair_contraction(channel._by_overlap())
+        eta = pair_contraction(channel.by_overlap())
     else:
-        alike = matrix_contraction(channel._type_matrix())
+        alike = matrix_contraction(channel.type_matrix())
         eta = Bracket(alike.lower, max(alike.lower, math.tanh(0.5 * extreme_level(channel)) ** 2))
     off = type_error(n)
     return Bracket(eta.lower * (1.0 - off), min(eta.upper * (1.0 + off), 1.0))
@@ -152,12 +143,12 @@ def _type_contraction(channel: TypeChannel) -> Bracket:
 def _tilted_contraction(channel: TiltedChannel) -> Bracket:
     """Through the matrix while it is small, otherwise between two bounds.
 
-    Below, the best two databases that hold one value in all rows. Above, two laws with ratios
-    within e^L, L the leakage capacity, have at most the tanh^2(L/2) of randomised response: with
-    r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
+    Below, the best two databases that hold one value in all rows. Above, two distributions with
+    ratios within e^L, L the leakage capacity, have at most the tanh^2(L/2) of randomised response:
+    with r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
     """
     if channel.space.size**2 <= _SMALL:
-        return channel._widened(matrix_contraction(channel.nearest_matrix()))
+        return channel.widened(matrix_contraction(channel.nearest_matrix()))
     rows, error = constant_rows(channel)
     off = 2.0 * error + UNSUMMED
     lower = max(math.sqrt(matrix_contraction(rows).lower) - off, 0.0) ** 2
@@ -168,16 +159,17 @@ def _tilted_contraction(channel: TiltedChannel) -> Bracket:
 def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
     """Return the laws of the output given databases with one value in all rows, and their error.
 
-    Outputs of one type are taken together: the ratio of two of these laws is the same for them.
+    Outputs of one type are taken together: the ratio of two of these distributions is the same for
+    them.
     """
-    types, least = channel._by_type, min(channel.space.sizes)
+    types, least = channel.by_type, min(channel.space.sizes)
     if types is not None:
         logs = types.log_law + channel.epsilon * types.types  # n - d(x, y) is the count of a value
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
         return laws / laws.sum(axis=1, keepdims=True), types.error
     if isinstance(channel, PosteriorChain):
-        return _first_output(channel), 4.0 * row_slack(channel._kernels)
-    law, sizes = channel._law._dense("contraction")._vector(), channel.space.sizes
+        return _first_output(channel), 4.0 * row_slack(channel.hamming_kernels)
+    law, sizes = channel.base.as_dense("contraction").probabilities(), channel.space.sizes
     rows = []
     for value in (0, least - 1):
         near = np.ones(1)
@@ -185,7 +177,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
             step = np.where(np.arange(m) == value, 1.0, math.exp(-channel.epsilon))
             near = np.multiply.outer(near, step).reshape(-1)
         rows.append(law * near / (law @ near))
-    return np.array(rows), 4.0 * row_slack(channel._kernels)
+    return np.array(rows), 4.0 * row_slack(channel.hamming_kernels)
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
@@ -194,22 +186,22 @@ def _first_output(channel: PosteriorChain) -> Floats:
     The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
     sum_s initial[s] R^-1[s, b] T[s, x_2].
     """
-    chain, kernel = channel.prior, channel._kernels[0]
+    chain, kernel = channel.prior, channel.hamming_kernels[0]
     assert isinstance(kernel, Symmetric)
-    front = chain._initial[:, None] * inverse_matrix(kernel)
-    laws = np.maximum((front.T @ chain._transition).T * kernel.matrix, 0.0)
+    front = chain.initial[:, None] * inverse_matrix(kernel)
+    laws = np.maximum((front.T @ chain.transition).T * kernel.matrix, 0.0)
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
 @contraction.register
 def _tilted_product_contraction(channel: TiltedProduct) -> Bracket:
     """Take the rows, and allow for their errors."""
-    return channel._widened(contraction(channel._rows))
+    return channel.widened(contraction(channel.as_product))
 
 
 @singledispatch
 def row_contraction(kernel: RowKernel) -> Bracket:
-    """Contraction coefficient of the channel of one row."""
+    """Contraction coefficient of the channel of one record."""
     return matrix_contraction(kernel.matrix)
 
 
@@ -230,7 +222,7 @@ def _tilted_row_row_contraction(kernel: TiltedRow) -> Bracket:
 
 @singledispatch
 def hellinger(kernel: RowKernel) -> tuple[float, float]:
-    """Largest 1 - sum_y sqrt(W[s, y] W[t, y]) of one row's channel, rounded down and up."""
+    """Largest 1 - sum_y sqrt(W[s, y] W[t, y]) of one record's channel, rounded down and up."""
     return largest_distance(kernel.matrix)
 
 
@@ -244,13 +236,13 @@ def _symmetric_hellinger(kernel: Symmetric) -> tuple[float, float]:
 
 
 def rows_contraction(row_kernels: RowKernels) -> Bracket:
-    """Contraction coefficient of a row-by-row channel.
+    """Contraction coefficient of a record-by-record channel.
 
-    A further row that differs can only help to tell two databases apart, so the worst pair
-    differs in every row. For R_epsilon on rows of one size all such pairs are equivalent. Other
-    pairs are listed while they are few. Beyond that,
-    1 - prod A_i <= eta <= 1 - max(prod A_i^2, prod (1 - eta_i)), where A_i is the least Hellinger
-    affinity of row i. The last product is the bound of Polyanskiy-Wu 2017 for networks.
+    A further row that differs can only help to tell two databases apart, so the worst pair differs
+    in every record. For R_epsilon on rows of one size all such pairs are equivalent. Other pairs
+    are listed while they are few. Beyond that, 1 - prod A_i <= eta <= 1 - max(prod A_i^2, prod (1 -
+    eta_i)), where A_i is the smallest Hellinger affinity of record i. The last product is the bound
+    of Polyanskiy-Wu 2017 for networks.
     """
     counts = np.bincount(row_kernels.assignment).tolist()
     kinds = [
@@ -269,15 +261,15 @@ def rows_contraction(row_kernels: RowKernels) -> Bracket:
 
 
 def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
-    """Return E tanh^2(epsilon K / 2) for n rows.
+    """Return E tanh^2(epsilon K / 2) for n records.
 
-    K is the number of rows that favour x minus the number that favour x'. The pair is symmetric,
-    so b = 1/2 is best. The law of K follows a recursion with positive terms. The bracket allows
-    for the rounding of every step.
+    K is the number of records that favour x minus the number that favour x'. The pair is symmetric,
+    so b = 1/2 is best. The distribution of K follows a recursion with positive terms. The bracket
+    allows for the rounding of every step.
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
-    # Of n + 1 chances, all at most the total, each may lose a few of the least doubles.
+    # Of n + 1 probabilities, all at most the total, each may lose a few of the smallest doubles.
     lost = (8 * n + 8) * LEAST if kernel.epsilon > 0.0 else 0.0
     low, high = value * (1.0 - error) - lost, value * (1.0 + error) + lost
     return Bracket(min(max(low, 0.0), 1.0), min(high, 1.0))
@@ -314,11 +306,12 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
 
 
 def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
-    """Return bounds from the contraction and the affinity of each row."""
+    """Return bounds from the contraction and the affinity of each record."""
     parts = [(row_contraction(kernel), *hellinger(kernel), count) for kernel, count in kinds]
     lowest = max(eta.lower for eta, _, _, _ in parts)
     lower = max(lowest, _together([(low, count) for _, low, _, count in parts], 1))
-    # An error of 1e-14 in the sum of a law moves the root of a contraction by at most as much.
+    # An error of 1e-14 in the sum of a distribution moves the root of a contraction by at most as
+    # much.
     off = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
     upper = min(_together(off, 1), _together([(high + UNSUMMED, c) for _, _, high, c in parts], 2))
     slack = (8 * len(kinds) + 32) * ULP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import reduce, singledispatch
@@ -11,52 +12,60 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import lowered, raised, root_up
-from fastpriv._core.validation import Floats
+from fastpriv._core.rounding import ULP, lowered, raised, root_up
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.correlation import (
     SCALE,
+    UNSUMMED,
     capped,
     excess_correlation,
     lanczos,
     matrix_correlation,
+    norm_bounds,
     relative_correlation,
     shrinking_correlation,
     sparse_correlation,
 )
-from fastpriv._matrices.excess import SMALL
+from fastpriv._matrices.tilted import SMALL
+from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.johnson import block_norms
-from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, TiltedRow
+from fastpriv._structure.type_pairs import (
+    laws_error,
+    rise_of_laws,
+    rises,
+    type_laws,
+)
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.tilted import TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
+from fastpriv.measures.inputs import as_pair, is_stack, sparse_matrix, stacked
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import sparse_matrix
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.measures.type_correlation import fits, tilted_correlation, type_correlation
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import as_prior
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
 __all__ = ["maximal_correlation"]
 
-#: Most entries of the matrix of a row-by-row channel that is formed to be certified.
+#: Most entries of the matrix of a record-by-record channel that is formed to be certified.
 _FORMED = 1 << 22
 #: Longest vector of a search without the matrix.
 _LONGEST = 1 << 24
-#: Most values of neighbouring rows that are treated as one row.
+#: Most values of neighbouring records that are treated as one record.
 _GROUP = 64
-#: Width up to which a bracket is that of rounding, and is returned as its upper end.
+#: Width up to which a bracket is that of rounding, and is returned as its upper bound.
 _NARROW = 1e-5
 #: Differences of rows below this number may be lost to underflow.
 _LOST = 2.0**-900
+#: Most numbers in the table of the distributions of types, 128 MB.
+_TABLE = 1 << 24
+#: Most types: the singular values of their matrix take a few seconds.
+_TYPES = 4096
 
 
 @overload
@@ -80,16 +89,16 @@ def maximal_correlation(
 
     The largest correlation of a function of the database with a function of the output, which is
     the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
-    independent, and 1 if and only if they have a non-constant function in common. Its square is a
-    lower bound on :func:`sdpi_constant`. The mean squared error of any estimate of a function of
-    the database is at least 1 - rho^2 times its variance (Makhdoumi-Fawaz 2013, Section III-B).
+    independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared error of any
+    estimate of a function of the database is at least 1 - rho^2 times its variance
+    (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
     ----------
     channel : channel, 2-D array, scipy.sparse matrix, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
         Where to put the correlations of a stack.
 
@@ -97,21 +106,15 @@ def maximal_correlation(
     -------
     float or Bracket, or array of length B for a stack
         rho, rounded up; a bracket where it is only bounded: for long Markov chains, and for
-        exchangeable rows of three or more values unless both bounds meet. For matrices whose
-        smaller side s is at most 4096, and for all channels that reduce to such matrices, it is a
-        proved upper bound, with a relative error of about s^2 2^-53. Beyond, it is a singular
-        value from the Lanczos method plus its residual of 1e-10. That no larger singular value
-        exists is then certain up to the probability that the fixed random start is orthogonal to
-        its vector.
+        exchangeable records of three or more values unless both bounds meet. Matrices whose smaller
+        side exceeds 4096 get a singular value from the Lanczos method plus its residual of 1e-10.
+        That none is larger is then certain up to the probability that the random start is
+        orthogonal to its vector.
 
     Notes
     -----
-    The first singular pair is known. It is subtracted entry by entry, from differences of rows,
-    so that no digits are lost at epsilon 1e-8. Cost O(N K s) for a matrix, and O(nonzeros) for
-    each step with a sparse one. For independent rows rho is the largest of the rows' correlations
-    (Witsenhausen 1975), in closed form for E_d on the uniform prior. For exchangeable bits
-    through one kernel it follows from the types, O(n^3). Row-by-row channels on other priors cost
-    O(N n) for each step.
+    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) for each step with a sparse one. For
+    independent records rho is the largest correlation of a record (Witsenhausen 1975).
 
     Examples
     --------
@@ -141,11 +144,11 @@ def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
     """
     by_row = isinstance(channel, ProductChannel) and isinstance(prior, Product)
     listed = not by_row and prior.space.size <= check.MAX_VECTOR  # larger ones by their structure
-    return listed and prior._logs() is not None
+    return listed and prior.logs_if_rare() is not None
 
 
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
-    p = as_prior(prior)._vector()
+    p = as_prior(prior).probabilities()
     if len(p) != size:
         raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
@@ -158,7 +161,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     The general algorithm takes the matrix, and allows for its errors. Cost O(N K s), s the
     smaller side.
     """
-    rho = matrix_correlation(channel.nearest_matrix(), prior._vector())
+    rho = matrix_correlation(channel.nearest_matrix(), prior.probabilities())
     if channel.matrix_error == 0.0:
         return rho
     # The root of the mean of (W/q - 1)^2 is another bound, which the leakage capacity bounds.
@@ -169,7 +172,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
 def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
     """Widen a correlation of at most ``most`` by the errors of the matrix.
 
-    A norm of the joint law over the roots of its margins, which moves by what they do.
+    A norm of the joint distribution over the roots of its margins, which moves by what they do.
     """
     off = 4.0 * channel.matrix_error
     return Bracket(min(max(rho.lower - off, 0.0), most), min(rho.upper + off, most))
@@ -179,20 +182,21 @@ def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
 def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
     """Take the answer in place of the database.
 
-    If the law of the answer is off by a factor of at most 1 + e at every answer, rho is off by at
-    most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a projection.
+    If the distribution of the answer is off by a factor of at most 1 + e at every answer, rho is
+    off by at most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a
+    projection.
     """
-    rho = row_correlation(channel._kernel, channel._query.law(prior))
-    off = 4.0 * channel._query.law_error
+    rho = row_correlation(channel.kernel, channel.query.law(prior))
+    off = 4.0 * channel.query.law_error
     return Bracket(rho.lower * (1.0 - off), min(rho.upper * (1.0 + off), 1.0))
 
 
 @correlation.register
 def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracket:
-    """Row by row, in the structure of the prior."""
-    rho = rows_correlation(prior, channel._kernels)
+    """Record by record, in the structure of the prior."""
+    rho = rows_correlation(prior, channel.kernels)
     # Of E_d at 5e-324 the differences are lost; nothing is known but that they are small.
-    lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel._kernels.distinct)
+    lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel.kernels.distinct)
     return Bracket(0.0, max(rho.upper, _LOST)) if lost else rho
 
 
@@ -202,38 +206,38 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
 
     Through differences of rows while these fit.
     """
-    formed = channel._excess()
+    formed = channel.excess()
     if formed is not None:
-        return relative_correlation(formed, channel._law._vector(), prior._vector())
-    if channel._own(prior):
+        return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
+    if channel.is_own_prior(prior):
         return _own_correlation(channel)
-    types, same = channel._by_type, as_exchangeable(prior)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    return _moved(matrix_correlation(channel.nearest_matrix(), prior._vector()), channel, 1.0)
+    return _moved(matrix_correlation(channel.nearest_matrix(), prior.probabilities()), channel, 1.0)
 
 
 @correlation.register
 def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit."""
-    formed = None if isinstance(prior, Product) else channel._excess()
+    formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
-        return relative_correlation(formed, channel._law._vector(), prior._vector())
-    return correlation(channel._rows, prior)
+        return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
+    return correlation(channel.as_product, prior)
 
 
 @correlation.register
 def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
     """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None or channel.space.m != 2:
-        return matrix_correlation(channel.nearest_matrix(), prior._vector())
-    weights, output = type_weights(channel._types, types), channel._types.log_sizes
-    alike = matrix_correlation(channel._type_matrix(), weights)
+        return matrix_correlation(channel.nearest_matrix(), prior.probabilities())
+    weights, output = type_weights(channel.types, types), channel.types.log_sizes
+    alike = matrix_correlation(channel.type_matrix(), weights)
     with np.errstate(divide="ignore"):
-        law = np.log(channel._output_types(weights)) - output
-    own = log_type_weights(channel._types, types) - output
-    parts = block_norms(channel._by_overlap(), own[::-1], law[::-1])
+        law = np.log(channel.output_types(weights)) - output
+    own = log_type_weights(channel.types, types) - output
+    parts = block_norms(channel.by_overlap(), own[::-1], law[::-1])
     # Relative errors of the entries are absolute errors of the norm.
     off = type_error(channel.space.n)
     return Bracket(
@@ -244,38 +248,38 @@ def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
 @correlation.register
 def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracket:
     """Closed form under a uniform prior; otherwise at most the root of the contraction."""
-    p = prior._vector()
+    p = prior.probabilities()
     if channel.symmetric and p.min() == p.max():
         return supports.correlation(channel)
-    most = math.sqrt(contraction(channel).upper) * (1.0 + 2.0**-50)
-    if not channel._is_small():
+    most = raised(math.sqrt(contraction(channel).upper), 8.0)
+    if not channel.is_small():
         return Bracket(0.0, most)
     return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, most)
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
     """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
-    rho = rows_correlation(channel._law, channel._kernels)
-    misfit = math.expm1(channel._misfit) + 2.0**-52
+    rho = rows_correlation(channel.base, channel.hamming_kernels)
+    misfit = math.expm1(channel.misfit) + 2.0**-52
     return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
 
 
 @singledispatch
 def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
-    """Maximal correlation across a channel that acts row by row.
+    """Maximal correlation across a channel that acts record by record.
 
     The general algorithm takes the vector of the prior. Cost O(N n) for each of some hundred
     products, or through the matrix while it is small.
     """
-    return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+    return vector_correlation(prior.as_dense("maximal correlation").probabilities(), kernels)
 
 
 @rows_correlation.register
 def _product_rows_correlation(prior: Product, kernels: RowKernels) -> Bracket:
     """Return the largest of the rows' correlations (Witsenhausen 1975)."""
-    laws, which, _, _ = prior._pairs(kernels)
+    laws, which, _, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
-    return largest([row_correlation(kernels.distinct[j], prior._laws[k]) for k, j in pairs])
+    return largest([row_correlation(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
 
 
 @rows_correlation.register
@@ -286,11 +290,11 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
     """
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or 1 in kernel.shape:
-        return vector_correlation(prior._dense("maximal correlation")._vector(), kernels)
+        return vector_correlation(prior.as_dense("maximal correlation").probabilities(), kernels)
     rho = type_correlation(prior, kernel) if fits(n, kernel) else _between(prior, kernels)
     listed = (kernel.shape[0] * kernel.shape[1]) ** n <= _FORMED
     if listed and rho.width > 1e-3 * _NARROW * rho.upper:
-        return vector_correlation(prior._vector(), kernels)
+        return vector_correlation(prior.probabilities(), kernels)
     return rho
 
 
@@ -299,7 +303,7 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
 def _hidden_markov_or_markov_rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     """Through the vector while it fits, otherwise a bracket."""
     if prior.space.size <= _LONGEST:
-        return vector_correlation(prior._vector(), kernels)
+        return vector_correlation(prior.probabilities(), kernels)
     return _between(prior, kernels)
 
 
@@ -321,13 +325,13 @@ def largest(rows: list[Bracket]) -> Bracket:
 
 @singledispatch
 def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
-    """Maximal correlation of one row's value and its output, when the value follows ``law``."""
+    """Maximal correlation of one record's value and its output, when the value follows ``law``."""
     return matrix_correlation(kernel.matrix, law)
 
 
 @row_correlation.register
 def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
-    """Return a - b for the uniform law. Take the matrix for others."""
+    """Return a - b for the uniform distribution. Take the matrix for others."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
         return Bracket(lowered(kernel.gap, 8.0), min(raised(kernel.gap, 8.0), 1.0))
     return shrinking_correlation(kernel.gap, kernel.off, law)
@@ -337,7 +341,7 @@ def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
 def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
     """Take differences of rows that keep their digits while epsilon is small."""
     if kernel._epsilon <= SMALL:
-        return relative_correlation(kernel.excess, kernel._law, law)
+        return relative_correlation(kernel.excess, kernel.base, law)
     rho = matrix_correlation(kernel.matrix, law)
     error = 4.0 * kernel.error
     return Bracket(max(rho.lower - error, 0.0), min(rho.upper + error, 1.0))
@@ -345,7 +349,7 @@ def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
 
 @singledispatch
 def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the laws of some values minus their mean, from differences, and that mean."""
+    """Return the distributions of some values minus their mean, from differences, and that mean."""
     laws = kernel.matrix[values]
     apart = laws - laws[0]
     shift = apart.mean(axis=0)
@@ -354,7 +358,7 @@ def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats
 
 @excess.register
 def _symmetric_excess(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return (a - b) (I - 1/m) and the uniform law."""
+    """Return (a - b) (I - 1/m) and the uniform distribution."""
     m, mean = kernel.m, 1.0 / kernel.m
     check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
     return (kernel.gap * (np.eye(m) - mean))[values], np.full(m, mean)
@@ -374,7 +378,7 @@ def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, li
 
 
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
-    """Maximal correlation across a row-by-row channel, from the vector of any prior.
+    """Maximal correlation across a record-by-record channel, from the vector of any prior.
 
     Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
     """
@@ -391,7 +395,8 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
-    # The law of Y is the product of the rows' common laws plus its excess over that product.
+    # The distribution of Y is the product of the rows' common distributions plus its excess over
+    # that product.
     common = laws[0]
     for row in laws[1:]:
         common = np.asarray(np.kron(common, row), dtype=np.float64)
@@ -411,7 +416,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
 
 
 class Axis:
-    """The matrix of a row as W = 1 law' + D: a law common to all inputs, and the excess D."""
+    """The matrix of a record as W = 1 law' + D: a law common to all inputs, and the excess D."""
 
     def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
         self.matrix, self.excess, self.law = matrix, excess, law
@@ -431,7 +436,7 @@ class Axis:
 
 
 def _grouped(axes: Sequence[Axis]) -> list[Axis]:
-    """Join neighbouring rows while they are small, for fewer and larger matrix products."""
+    """Join neighbouring records while they are small, for fewer and larger matrix products."""
     groups: list[Axis] = [axes[0]]
     for axis in axes[1:]:
         last = groups[-1].matrix.shape
@@ -457,3 +462,164 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
         e = (e + own[:, :, None] * tail).reshape(-1)
         mean, tail = mean @ axis.law, np.multiply.outer(spread, tail).reshape(-1)
     return e
+
+
+# Maximal correlation of exchangeable records and their outputs, all through one kernel.
+#
+# Functions of the rows split into those of the type alone and those that are orthogonal to all of
+# them. The operator B = sqrt(p/q) W of the correlation keeps both parts. On the first it is that of
+# the types, of which the second singular value counts. The norm on the second part is attained by
+# functions that change sign when rows 1 and 2 are exchanged, because every irreducible part of it
+# holds such a function. On them B acts by the 2 x 2 minors of W in rows 1 and 2, and by W in the
+# other n - 2 rows. With the absolute values of the minors the operator is non-negative, so that its
+# norm is attained by functions of the type of the other records: an upper bound. With the minors
+# themselves such functions give a lower bound. For bits there is one minor, and both are the same.
+
+
+def fits(n: int, kernel: RowKernel) -> bool:
+    """Whether the table of the distributions of types is small enough."""
+    m, outputs = kernel.shape
+    most = math.comb(n + max(m, outputs) - 1, n)
+    return (n + 1) ** (m + outputs - 2) <= _TABLE and most <= _TYPES
+
+
+def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
+    """Return a bracket of the maximal correlation; as narrow as rounding for bits.
+
+    Cost O(n^3) for bits, O(n (n+1)^(m+K-2)) and the cube of the number of types in general.
+    """
+    n, matrix = prior.space.n, kernel.matrix
+    laws, less = type_laws(n, matrix), type_laws(n - 1, matrix)
+    types, outputs = types_array(n, matrix.shape[0]), types_array(n, matrix.shape[1])
+    log_p = prior.log_weights[tuple(types[1:])]
+    seen = log_p > -math.inf
+    log_p, types = log_p[seen], types[:, seen]
+    table = laws[_grid(types, outputs)]
+    with np.errstate(divide="ignore"):
+        log_q = np.logaddexp.reduce(log_p[:, None] + np.log(table), axis=0)
+    apart = _rise(less, kernel, table, types, outputs, int(np.argmax(log_p)))
+    # Logs of distributions and weights: errors in proportion to their sizes, and those of the
+    # tables.
+    sizes = float(np.abs(log_p).max()) + float(np.abs(log_q[log_q > -math.inf]).max())
+    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
+    pair = _of_types(*apart, log_p, log_q)
+    if n > 1:
+        left = 0.5 * (log_p - log_multinomials(types))
+        right = np.where(log_q > -math.inf, 0.5 * (log_multinomials(outputs) - log_q), -math.inf)
+        swapped = _of_swaps(n, kernel, (types, left), (outputs, right))
+        pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
+    return _rounded(pair, relative, len(log_p))
+
+
+def tilted_correlation(tilt: TypeTilt, prior: Exchangeable) -> Bracket:
+    """Return a bracket of the maximal correlation of a tilted channel of exchangeable records.
+
+    Its operator is R between two diagonal matrices as well: sqrt(p)/(R q) and q/sqrt(distribution
+    of Y).
+    """
+    log_p = tilt.log_prior(prior)
+    seen, n = log_p > -math.inf, tilt.n
+    log_p, types = log_p[seen], tilt.types[:, seen]
+    logs = (tilt.log_law[:, None] + tilt.pairs.log_laws - tilt.log_home)[:, seen].T
+    log_q = np.logaddexp.reduce(log_p[:, None] + logs, axis=0)
+    table, base = np.exp(logs), int(np.argmax(log_p))
+    slack = tilt.pairs.error + tilt.error
+    plain = table - table[base]
+    pair = _of_types(plain, slack * (table + table[base]), log_p, log_q)
+    if n > 1:
+        left = 0.5 * (log_p - tilt.sizes[seen]) - tilt.log_each[seen]
+        with np.errstate(invalid="ignore"):
+            right = tilt.log_law - tilt.sizes - 0.5 * (log_q - tilt.sizes)
+        right = np.where(tilt.occurs, right, -math.inf)
+        swapped = _of_swaps(n, tilt.kernel, (types, left), (tilt.types, right))
+        pair = max(pair[0], swapped[0]), max(pair[1], swapped[1])
+    return _rounded(pair, 4.0 * slack + prior.log_error, len(log_p))
+
+
+def _rounded(pair: tuple[float, float], relative: float, count: int) -> Bracket:
+    """Allow for the errors of weights, and for entries whose laws underflow, below their roots."""
+    relative, tiny = relative + UNSUMMED, count * 2.0**-400
+    lower = max(pair[0] * (1.0 - relative) - tiny, 0.0)
+    return Bracket(min(lower, 1.0), min(pair[1] * (1.0 + relative) + tiny, 1.0))
+
+
+def _grid(types: Ints, outputs: Ints) -> tuple[Ints, ...]:
+    """Return the index of all pairs of types in a table of distributions."""
+    return (*(c[:, None] for c in types[1:]), *(c[None, :] for c in outputs[1:]))
+
+
+def _rise(
+    less: Floats, kernel: RowKernel, table: Floats, types: Ints, outputs: Ints, base: int
+) -> tuple[Floats, Floats]:
+    """Return the laws minus that of the type ``base``, and a bound on the error of each entry.
+
+    Entry by entry the better of the plain difference and of a sum of single changes.
+    """
+    n, steps, place = int(types[:, 0].sum()), rises(kernel), _grid(types, outputs)
+    plain = table - table[base]
+    slack = laws_error(n, kernel.matrix) + ULP
+    error = slack * (table + table[base])
+    total, terms = (rise_of_laws(less, part)[place] for part in (steps, np.abs(steps)))
+    summed, bound = total - total[base], (slack + n * ULP) * (terms + terms[base])
+    better = bound < error
+    return np.where(better, summed, plain), np.where(better, bound, error)
+
+
+def _of_types(apart: Floats, error: Floats, log_p: Floats, log_q: Floats) -> tuple[float, float]:
+    """Bound the second singular value of the operator on types."""
+    kept = log_q > -math.inf
+    apart, error, log_q = apart[:, kept], error[:, kept], log_q[kept]
+    weight = np.exp(0.5 * (log_p[:, None] - log_q))
+    p = np.exp(log_p) / np.exp(log_p).sum()
+    before = float(np.linalg.norm(weight * apart))
+    for _ in range(2):  # the second pass removes the rounding error of the first
+        apart = apart - p @ apart
+    B = weight * apart
+    lower, upper = norm_bounds(B)
+    # The error of the mean, and of what is subtracted.
+    off = float(np.linalg.norm(weight * error) + np.linalg.norm(weight * (p @ error)))
+    off += 16.0 * ULP * (before + float(np.linalg.norm(B)))
+    return max(lower - off, 0.0), upper + off
+
+
+def _of_swaps(
+    n: int, kernel: RowKernel, inputs: tuple[Ints, Floats], outputs: tuple[Ints, Floats]
+) -> tuple[float, float]:
+    """Bound the norm on functions that change sign when two rows are exchanged.
+
+    The operator is W between two diagonal matrices. ``inputs`` and ``outputs`` are types and the
+    logarithms of the diagonal entries of one database of each.
+    """
+    matrix, steps, fewer = kernel.matrix, rises(kernel), type_laws(n - 2, kernel.matrix)
+    left, right = (_pairs_and_rest(*side) for side in (inputs, outputs))
+    if not len(left[2]) or not len(right[2]):
+        return 0.0, 0.0
+    (s, t), (u, v) = left[0][:, :, None], right[0][:, None, :]
+    first = matrix[s, u] * (steps[t, v] - steps[s, v])
+    second = matrix[s, v] * (steps[t, u] - steps[s, u])
+    minors, error = first - second, 8.0 * ULP * (np.abs(first) + np.abs(second))
+    halves = 0.5 * log_multinomials(left[1])[:, None] - 0.5 * log_multinomials(right[1])
+    with np.errstate(divide="ignore"):
+        logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] + right[2] + halves
+    weight = np.exp(logs)
+    lower, upper = norm_bounds(minors * weight)
+    if minors.min() < 0.0 < minors.max():
+        upper = norm_bounds(np.abs(minors) * weight)[1]
+    off = float(np.linalg.norm(error * weight))
+    return max(lower - off, 0.0), upper + off
+
+
+def _pairs_and_rest(types: Ints, logs: Floats) -> tuple[Ints, Ints, Floats]:
+    """Split types into two different values of rows 1 and 2 and the type of the other records.
+
+    Returns the two values, the type of the others, and the number of the type in ``logs``.
+    """
+    values, others, chosen = [], [], []
+    for s, t in itertools.combinations(range(len(types)), 2):
+        able = (types[s] > 0) & (types[t] > 0) & (logs > -math.inf)
+        rest = types[:, able].copy()
+        rest[[s, t]] -= 1
+        values.append(np.tile([[s], [t]], rest.shape[1]))
+        others.append(rest)
+        chosen.append(logs[able])
+    return np.hstack(values), np.hstack(others), np.concatenate(chosen)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, ULP, lowered
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import (
     AbstractChannel,
     HammingChannel,
@@ -21,29 +21,36 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel, as_pair, row_number
-from fastpriv.measures.attributes import (
-    RowFunction,
-    every_database,
-    possible_databases,
-    row_codes,
-    row_settled,
-    settled,
-    value_range,
-)
+from fastpriv.channels.queries import slice_ways
+from fastpriv.errors import InvalidInput, short
+from fastpriv.measures.inputs import as_channel, as_pair, row_number
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.pointwise.database import scaled_matrix
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.columns import log_marginal
+from fastpriv.priors.base import as_prior
+from fastpriv.spaces import Space
 
 __all__ = [
-    "disclosure_threshold",
     "discloses",
+    "disclosure_threshold",
     "lower_entropy_attribute",
+    "remaining_uncertainty",
     "remaining_uncertainty_bound",
     "singles_out",
 ]
+
+#: Neutral element of the smallest attribute value.
+_NO_LOW = np.iinfo(np.int64).max
+#: Neutral element of the largest attribute value; attribute values are 0, 1, ...
+_NO_HIGH = -1
+#: How many entries of a boolean matrix are read at a time.
+_BLOCK = 1 << 20
+#: Most values of a record that an attribute is asked for.
+_VALUES = 1 << 20
+#: A function of the value of one record.
+RowFunction = Callable[[int], Hashable] | Mapping[int, Hashable] | Sequence[Hashable]
+#: Products below may have lost digits. They count as zero, which is on the safe side.
+_TINY = 1e-290
 
 
 def discloses(
@@ -65,8 +72,8 @@ def discloses(
         The mechanism.
     attribute : 1-D integer array, 2-D array, function or mapping
         A label g(x) for every database, or a kernel p(u|x) with one row for every database. With
-        ``row=i``, a function of x_i: a callable, a mapping from the values of row i to labels, or
-        a list of m_i labels.
+        ``row=i``, a function of x_i: a callable, a mapping from the values of record i to labels,
+        or a list of m_i labels.
     prior : Distribution or 1-D array, optional
         Databases of probability zero under it are left out. By default every one is possible.
     row : int, optional
@@ -75,10 +82,10 @@ def discloses(
     Returns
     -------
     bool
-        Cost O(N K) for a matrix, one row after the other for channels that act row by row. E_d,
-        E_i and tilted laws disclose nothing, also where a chance is too small for a double. With
-        ``row=i`` no databases are listed for channels that act row by row and for queries, unless
-        a prior with dependent rows rules some of them out: O(m_i K).
+        Cost O(N K) for a matrix, one record after the other for channels that act record by record.
+        E_d, E_i and tilted distributions disclose nothing, also where a probability is too small
+        for a double. With ``row=i`` no databases are listed for channels that act record by record
+        and for queries, unless a prior with dependent rows rules some of them out: O(m_i K).
 
     Examples
     --------
@@ -129,8 +136,9 @@ def singles_out(
     Returns
     -------
     bool
-        Cost O(distinct rows) for channels that act row by row, O(N K) for a matrix. Databases are
-        listed if dependent rows rule some of them out. A point mass leaves nothing to single out.
+        Cost O(distinct records) for channels that act record by record, O(N K) for a matrix.
+        Databases are listed if dependent rows rule some of them out. A point mass leaves nothing to
+        single out.
 
     Examples
     --------
@@ -168,12 +176,12 @@ def _alone(channel: AbstractChannel) -> bool:
 
 
 def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
-    """Whether every row has an output with a single cause. Cost O(distinct rows)."""
-    laws, which, _, _ = prior._pairs(channel._kernels)
+    """Whether every record has an output with a single cause. Cost O(distinct records)."""
+    laws, which, _, _ = prior.paired(channel.kernels)
     choices = False
     for law, kernel in zip(laws, which, strict=True):
-        occurs = prior._laws[law] > 0.0
-        causes = (channel._kernels.distinct[kernel].matrix[occurs] > 0.0).sum(axis=0)
+        occurs = prior.distinct[law] > 0.0
+        causes = (channel.kernels.distinct[kernel].matrix[occurs] > 0.0).sum(axis=0)
         choices = choices or int(occurs.sum()) > 1
         if not (causes == 1).any():
             return False
@@ -182,31 +190,31 @@ def _rows_alone(channel: ProductChannel, prior: Product) -> bool:
 
 @singledispatch
 def least_support(channel: AbstractChannel) -> int:
-    """Return the least number of databases that can cause an output, over outputs that occur."""
+    """Return the smallest number of databases that can cause an output, over outputs that occur."""
     counts = (channel.nearest_matrix() > 0.0).sum(axis=0)
     return int(counts[counts > 0].min())
 
 
 @least_support.register
 def _product_least_support(channel: ProductChannel) -> int:
-    """Product over rows of the least number of values behind an output. O(distinct rows)."""
-    counts = [(k.matrix > 0.0).sum(axis=0) for k in channel._kernels.distinct]
+    """Product over rows of the smallest number of values behind an output. O(distinct records)."""
+    counts = [(k.matrix > 0.0).sum(axis=0) for k in channel.kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
-    used = np.bincount(channel._kernels.assignment, minlength=len(least)).tolist()
+    used = np.bincount(channel.kernels.assignment, minlength=len(least)).tolist()
     return math.prod(size**times for size, times in zip(least, used, strict=True))
 
 
 @least_support.register(HammingChannel)
 @least_support.register(TiltedChannel)
 def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
-    """All databases, also where a chance rounds to 0."""
+    """All databases, also where a probability rounds to 0."""
     return channel.space.size
 
 
 @least_support.register
 def _query_least_support(channel: QueryChannel) -> int:
     """Add up the sizes of the answers' classes, counted up to 2^31."""
-    sizes, matrix = channel._query.class_sizes(), channel._kernel.matrix
+    sizes, matrix = channel.query.class_sizes(), channel.kernel.matrix
     counts = np.zeros(matrix.shape[1], dtype=np.int64)
     for size, row in zip(sizes, matrix, strict=True):
         counts += size * (row > 0.0)
@@ -221,9 +229,9 @@ def disclosure_threshold(
 ) -> float:
     """Pointwise maximal leakage below which nothing, or a given attribute, cannot be disclosed.
 
-    Without an attribute it is ln 1/(1 - p_min), where p_min is the least positive probability of a
-    database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the least
-    likely database. Below it no output can rule out any.
+    Without an attribute it is ln 1/(1 - p_min), where p_min is the smallest positive probability of
+    a database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the
+    smallest likely database. Below it no output can rule out any.
 
     The threshold of an attribute U is -ln max_u P(S_u), where S_u is the set of databases for which
     U is certainly u. For a function of the database that is the min-entropy of U (Theorem 3.5
@@ -232,7 +240,7 @@ def disclosure_threshold(
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     attribute : 1-D integer array, 2-D array, function or mapping, optional
         As for :func:`discloses`.
     row : int, optional
@@ -270,7 +278,7 @@ def disclosure_threshold(
         return _attribute_threshold(law, attribute, row)
     if row is not None:
         raise InvalidInput("row= says which row an attribute is a function of; give the attribute")
-    log_least = law._log_least()
+    log_least = law.log_smallest()
     if log_least >= 0.0:
         return math.inf
     return _normal(lowered(-math.log1p(-math.exp(log_least)), 8.0))
@@ -280,12 +288,12 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     """Return -ln max_u P(U is certainly u), rounded down."""
     if row is None:
         low, high = value_range(prior.space, _listed(attribute), None)
-        weights, error = prior._vector(), 0.0
+        weights, error = prior.probabilities(), 0.0
         occurs = possible_databases(prior)
     else:
         i = row_number(prior, row)
         low = high = row_codes(attribute, i, prior.space.sizes[i])
-        logs, error = log_marginal(prior, i)
+        logs, error = prior.log_marginal(i)
         weights, occurs = np.exp(logs), logs > -math.inf
     sure = occurs & (low == high)
     if not sure.any():
@@ -344,7 +352,7 @@ def remaining_uncertainty_bound(
         level = math.inf
     else:
         level = check.real(channel, "the leakage capacity", least=0.0)
-    log_least = as_prior(prior)._log_least()
+    log_least = as_prior(prior).log_smallest()
     if log_least >= 0.0:
         return math.inf
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
@@ -358,7 +366,7 @@ def lower_entropy_attribute(
 ) -> Floats:
     """Build an attribute of smaller min-entropy that is disclosed along with a given one.
 
-    Let u be the value that an output settles. W replaces any other value of U by u with chance
+    Let u be the value that an output settles. W replaces any other value of U by u with probability
     lambda. The output that settles U = u then settles W = u, and W is easier to guess as soon as
     lambda > (max p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6). The lambda
     halfway between this bound and one is taken.
@@ -370,7 +378,7 @@ def lower_entropy_attribute(
     attribute : 1-D integer array or 2-D array
         As for :func:`discloses`, which must find it disclosed.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
 
     Returns
     -------
@@ -394,7 +402,7 @@ def lower_entropy_attribute(
         )
     kernel = _as_kernel(attribute)
     u = int(told[0])
-    values = law._vector() @ kernel
+    values = law.probabilities() @ kernel
     # 1 - lambda is half of the largest value allowed. Complements are computed as sums.
     others = [float(np.delete(values, v).sum()) for v in (values.argmax(), u)]
     kept = 0.5 * others[0] / others[1]
@@ -419,3 +427,309 @@ def _as_kernel(attribute: ArrayLike) -> Floats:
     kernel = np.zeros((len(given), len(labels)))
     kernel[np.arange(len(given)), which.reshape(-1)] = 1.0
     return kernel
+
+
+# Attributes of a database, and which values of them an output leaves possible.
+
+
+def value_range(
+    space: Space, attribute: ArrayLike, prior: Distribution | ArrayLike | None
+) -> tuple[Ints, Ints]:
+    """Return the smallest and largest attribute value of every database, neutral if impossible."""
+    given = check.array(attribute, "attribute")
+    size = space.size
+    if given.ndim not in (1, 2) or len(given) != size:
+        raise InvalidInput(
+            f"attribute must hold a label or a row p(u|x) for each of the {short(size)} databases, "
+            f"got shape {given.shape}"
+        )
+    if given.ndim == 1:
+        if given.dtype.kind not in "iub":
+            raise InvalidInput(f"labels must be integers, got {given.dtype}")
+        low = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        high = low.copy()
+    else:
+        possible = check.stochastic(given, "attribute") > 0.0
+        low = np.argmax(possible, axis=1)
+        high = possible.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
+    if prior is not None:
+        never = ~possible_databases(as_prior(prior, space))
+        low[never], high[never] = _NO_LOW, _NO_HIGH
+    return low, high
+
+
+def possible_databases(prior: Distribution) -> NDArray[np.bool_]:
+    """Return which databases can occur, also those that are too rare for a double."""
+    logs = prior.logs_if_rare()
+    return np.asarray(prior.probabilities() > 0.0 if logs is None else logs > -math.inf)
+
+
+def every_database(prior: Distribution | None) -> bool:
+    """Whether all databases can occur, as they do if no prior is given."""
+    return prior is None or prior.epsilon_x() < math.inf
+
+
+def settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
+    """Return the attribute values that some output settles; none for a constant attribute."""
+    if low.min() == high.max():
+        return np.empty(0, dtype=np.int64)
+    least, most = attribute_range(channel, low, high)
+    return np.unique(least[least == most])
+
+
+@singledispatch
+def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return the least ``low`` and largest ``high`` over the databases that can cause each output.
+
+    Through the matrix. An output that nothing causes keeps the neutral elements.
+    """
+    return _support_range(np.array(channel.nearest_matrix()) > 0.0, low, high)
+
+
+@attribute_range.register
+def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """One record after the other."""
+    for i, m in enumerate(channel.space.sizes):
+        # Rows before i are outputs by now. Row i comes first, the rest behind it.
+        seen = channel.kernels[i].matrix > 0.0
+        before = math.prod(channel.output_space.sizes[:i])
+        low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
+        least, most = _support_range(seen, low, high)
+        low, high = (np.moveaxis(v, 0, 1).reshape(-1) for v in (least, most))
+    return low, high
+
+
+@attribute_range.register(HammingChannel)
+@attribute_range.register(TiltedChannel)
+def _hamming_or_tilted_attribute_range(
+    channel: AbstractChannel, low: Ints, high: Ints
+) -> tuple[Ints, Ints]:
+    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    return low.min(keepdims=True), high.max(keepdims=True)
+
+
+@attribute_range.register
+def _query_attribute_range(channel: QueryChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Per answer, then per output."""
+    answers = channel.kernel.shape[0]
+    least = np.full(answers, _NO_LOW, dtype=np.int64)
+    most = np.full(answers, _NO_HIGH, dtype=np.int64)
+    values = channel.query.listed()
+    np.minimum.at(least, values, low)
+    np.maximum.at(most, values, high)
+    return _support_range(channel.kernel.matrix > 0.0, least, most)
+
+
+def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return the smallest ``low[x]`` and largest ``high[x]`` over the x with ``seen[x, y]``, per y.
+
+    ``low`` and ``high`` may have further axes after the first. Cost O(N K) for each of them.
+    """
+    tail = low.shape[1:]
+    least = np.full((seen.shape[1], *tail), _NO_LOW, dtype=np.int64)
+    most = np.full((seen.shape[1], *tail), _NO_HIGH, dtype=np.int64)
+    rows = max(1, _BLOCK // (seen.shape[1] * math.prod(tail)))
+    for start in range(0, len(seen), rows):
+        part = slice(start, start + rows)
+        mask = seen[part].reshape(*seen[part].shape, *(1,) * len(tail))
+        np.minimum(least, np.where(mask, low[part, None], _NO_LOW).min(axis=0), out=least)
+        np.maximum(most, np.where(mask, high[part, None], _NO_HIGH).max(axis=0), out=most)
+    return least, most
+
+
+def row_codes(attribute: Any, row: int, m: int) -> Ints:
+    """Return a number for each value of a record, equal where the attribute is equal."""
+    check.fits(m, "the attribute of every value of the row", "merge values", _VALUES)
+    if callable(attribute):
+        labels = [_called(attribute, value) for value in range(m)]
+    elif isinstance(attribute, Mapping):
+        missing = [value for value in range(m) if value not in attribute]
+        if missing or len(attribute) != m:
+            raise InvalidInput(
+                f"the mapping must have a label for each of the values 0 .. {m - 1} of row {row} "
+                f"and no others, got {len(attribute)} labels"
+            )
+        labels = [attribute[value] for value in range(m)]
+    else:
+        try:
+            labels = np.asarray(attribute).tolist() if np.ndim(attribute) == 1 else []
+        except (TypeError, ValueError):
+            labels = []
+        if len(labels) != m:
+            raise InvalidInput(
+                f"with row={row} the attribute must be a function of the value of this row, a "
+                f"mapping from its values or a list of {m} labels"
+            )
+    numbers: dict[Hashable, int] = {}
+    try:
+        return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
+    except TypeError:
+        raise InvalidInput(
+            "labels must be numbers, strings or other values that can be compared"
+        ) from None
+
+
+def _called(attribute: Callable[[int], Hashable], value: int) -> Hashable:
+    try:
+        return attribute(value)
+    except Exception as error:
+        raise InvalidInput(
+            f"the attribute must be a function of one value of the row; at the value {value} it "
+            f"raised {type(error).__name__}: {error!s:.80}"
+        ) from None
+
+
+def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distribution | None) -> bool:
+    """Whether some output settles a function of record i, given as a number for each value."""
+    seen = row_causes(channel, prior, i)
+    if seen is None:
+        space = channel.space
+        check.fits(
+            space.size,
+            "the list of databases, needed where a prior rules some of them out,",
+            "use independent rows or a prior that allows every database",
+        )
+        values = np.arange(space.size) // int(space.strides[i]) % space.sizes[i]
+        return bool(settled(channel, *value_range(space, codes[values], prior)).size)
+    if len(np.unique(codes[seen.any(axis=1)])) == 1:
+        return False
+    least, most = _support_range(seen, codes, codes)
+    return bool((least == most).any())
+
+
+@singledispatch
+def row_causes(
+    channel: AbstractChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_] | None:
+    """Return which values of record i can be behind each output, None where databases are listed.
+
+    Outputs that leave the same values possible may be taken together.
+    """
+    return None
+
+
+@row_causes.register
+def _product_row_causes(
+    channel: ProductChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_] | None:
+    """The row by itself, if the other records cannot rule out any of its values."""
+    if not (isinstance(prior, Product) or every_database(prior)):
+        return None
+    return np.asarray((channel.kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
+
+
+@row_causes.register(HammingChannel)
+@row_causes.register(TiltedChannel)
+def _hamming_or_tilted_row_causes(
+    channel: AbstractChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_]:
+    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    return _occurs(channel, prior, i)[:, None]
+
+
+@row_causes.register
+def _query_row_causes(
+    channel: QueryChannel, prior: Distribution | None, i: int
+) -> NDArray[np.bool_] | None:
+    """From the answers that each value of the row can have."""
+    if not every_database(prior):
+        return None
+    kernel = channel.kernel.matrix > 0.0
+    ways = slice_ways(channel.query, i)
+    return np.array([kernel[answers].any(axis=0) for answers, _ in ways])
+
+
+def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDArray[np.bool_]:
+    """Return which values of record i can occur."""
+    if prior is None:
+        return np.ones(channel.space.sizes[i], dtype=bool)
+    return np.asarray(prior.log_marginal(i)[0] > -math.inf)
+
+
+# The uncertainty about every attribute that remains after the worst output.
+
+
+def remaining_uncertainty(
+    channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
+) -> float:
+    """Smallest min-entropy that an output leaves in any attribute of the database, in nats.
+
+    It is -ln max_y (1 - min_x q(x|y)), q(x|y) the posterior and x over the support of the prior.
+    The attribute is any function of the database that is not constant on the support. Its
+    likeliest value has the probability 1 - P(x in A | y), where A is the set of all databases with
+    other values. This is largest if A is the least likely database. Theorem 3.7 of Saeidian et al.
+    2024 is a lower bound, see :func:`remaining_uncertainty_bound`.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    prior : Distribution or 1-D array
+        What the adversary believes.
+
+    Returns
+    -------
+    float
+        Min-entropy in nats, rounded down. It is 0 if some output rules a database out, and
+        infinite for a point mass, under which no attribute varies.
+
+    Notes
+    -----
+    Cost O(N K), or O(distinct records) if the channel acts record by record and records are
+    independent.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> channel, prior = fp.HammingChannel(2, 2, 1.0), fp.Product.iid([0.8, 0.2], 2)
+    >>> round(fp.remaining_uncertainty(channel, prior), 6)
+    0.007119
+    >>> round(fp.remaining_uncertainty_bound(channel, prior), 6)
+    0.005623
+    """
+    mechanism, law = as_pair(channel, prior)
+    log_least = _log_rarest(mechanism, law)
+    if log_least >= 0.0:
+        return math.inf
+    return lowered(-math.log1p(-math.exp(log_least)), 16.0)
+
+
+@singledispatch
+def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
+    """Return ln of the least posterior probability of a database that may occur, rounded down."""
+    return _matrix_log_rarest(channel, prior)
+
+
+def _matrix_log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
+    """Through the matrix."""
+    weights = prior.probabilities()
+    support = weights > 0.0
+    matrix = scaled_matrix(channel)[support]
+    units = 16.0 * channel.space.n + 2.0 * channel.matrix_error / ULP
+    return _log_least(matrix, weights[support], units)
+
+
+@_log_rarest.register
+def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
+    """Add up the records, if they are independent."""
+    if not isinstance(prior, Product):
+        return _matrix_log_rarest(channel, prior)
+    laws, which, counts, _ = prior.paired(channel.kernels)
+    total = 0.0
+    for law, kernel, count in zip(laws, which, counts, strict=True):
+        own = prior.distinct[law]
+        matrix = channel.kernels.distinct[kernel].relative[own > 0.0]
+        total += float(count) * _log_least(matrix, own[own > 0.0], 16.0)
+    return lowered(total, 4.0 * len(counts))
+
+
+def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
+    """Return ln of the least posterior probability, given columns up to a factor; 0 if certain."""
+    if len(weights) == 1:
+        return 0.0
+    joint = weights[:, None] * matrix[:, matrix.max(axis=0) > 0.0]
+    least, total = joint.min(axis=0), joint.sum(axis=0)
+    if least.min() < _TINY:
+        return -math.inf
+    ratio = float((least / total).min())
+    return lowered(math.log(ratio), 4.0) - (2.0 * len(weights) + units + 16.0) * ULP

@@ -12,24 +12,21 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED
+from fastpriv._matrices.tilted import FORMED
 from fastpriv._structure.rows import RowKernels, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.queries.sums import Histogram
+from fastpriv.channels.queries import Histogram
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.stacks import as_stack, is_stack, stacked
+from fastpriv.measures.inputs import as_pair, as_stack, is_stack, stacked, table
 from fastpriv.priors import Distribution
-from fastpriv.priors.exchanged import as_exchangeable
 
 __all__ = ["distortion"]
 
@@ -60,10 +57,10 @@ def distortion(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     metric : 2-D array, optional
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
-        number of rows that change; outputs must then be databases.
+        number of records that change; outputs must then be databases.
     out : array of length B, optional
         Where to put the distortions of a stack.
 
@@ -84,14 +81,14 @@ def distortion(
     mechanism, law = as_pair(channel, prior)
     if metric is None:
         return expected_distance(mechanism, law)
-    cost = check.metric(metric, mechanism.space.size, mechanism._output_count)
+    cost = check.metric(metric, mechanism.space.size, mechanism.output_count)
     return expected_cost(mechanism, law, cost)
 
 
 def _stack_distortion(
     stack: Floats, prior: Distribution | ArrayLike, metric: ArrayLike | None, out: Floats | None
 ) -> Floats:
-    """Distortion of every matrix of a stack; without a metric, the chance of a change."""
+    """Distortion of every matrix of a stack; without a metric, the probability of a change."""
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
@@ -108,7 +105,7 @@ def _stack_distortion(
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
     """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
-    return float(prior._vector() @ (channel.nearest_matrix() * metric).sum(axis=1))
+    return float(prior.probabilities() @ (channel.nearest_matrix() * metric).sum(axis=1))
 
 
 @singledispatch
@@ -117,24 +114,18 @@ def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
 
     The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
     """
-    return matrix_distance(channel, np.array(channel.nearest_matrix()), prior)
+    return matrix_distance(channel, prior)
 
 
-@expected_distance.register
-def _dense_expected_distance(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return matrix_distance(channel, channel._matrix, prior)
-
-
-def matrix_distance(channel: AbstractChannel, matrix: Floats, prior: Distribution) -> float:
+def matrix_distance(channel: AbstractChannel, prior: Distribution) -> float:
     """Expected Hamming distance from the matrix of a channel. Cost O(N^2 n)."""
     space = channel.space
     if channel.output_space != space:
         raise InvalidInput(
-            f"outputs are not databases ({channel._output_count} outputs for "
+            f"outputs are not databases ({channel.output_count} outputs for "
             f"{space.size} databases): give metric[x, y]"
         )
-    return kernels.hamming_cost(matrix, prior._vector(), channel._databases)
+    return kernels.hamming_cost(table(channel), prior.probabilities(), channel.databases)
 
 
 @expected_distance.register
@@ -145,62 +136,62 @@ def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> floa
 
 @expected_distance.register
 def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
-    """Add up the rows. Cost O(distinct rows) and the marginals of the prior."""
+    """Add up the records. Cost O(distinct records) and the marginals of the prior."""
     if channel.output_space != channel.space:
         raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
     total = []
-    for kernel, rows in channel._kernels.groups():
+    for kernel, rows in channel.kernels.groups():
         change = kernel.matrix.copy()
         np.fill_diagonal(change, 0.0)
-        total.append(float(prior._expected_counts(rows) @ change.sum(axis=1)))
+        total.append(float(prior.marginal_sum(rows) @ change.sum(axis=1)))
     return math.fsum(total)
 
 
 @expected_distance.register
 def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> float:
     """Return h(epsilon), whatever the prior (Wang-Ying-Zhang 2015, Lemma 5)."""
-    return hamming_distance(channel._kernels)
+    return hamming_distance(channel.kernels)
 
 
 @expected_distance.register
 def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable rows. Through the matrix
+    Under another one the cost is O(N n), or O(types^2) for exchangeable records. Through the matrix
     while it is small: its terms are positive.
     """
-    if channel._own(prior):
-        return hamming_distance(channel._kernels)
-    types, same = channel._by_type, as_exchangeable(prior)
+    if channel.is_own_prior(prior):
+        return hamming_distance(channel.hamming_kernels)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         joint = np.exp(types.log_joint(types.log_prior(same)))
         return math.fsum((joint * types.pairs.mean_distance).reshape(-1))
     if channel.space.size**2 <= FORMED:
-        return matrix_distance(channel, channel.nearest_matrix(), prior)
-    return float((prior._vector() * tilted_distances(channel)).sum())
+        return matrix_distance(channel, prior)
+    return float((prior.probabilities() * tilted_distances(channel)).sum())
 
 
 @expected_distance.register
 def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
-    if channel._own(prior):
-        return hamming_distance(channel._kernels)
-    return expected_distance(channel._rows, prior)
+    if channel.is_own_prior(prior):
+        return hamming_distance(channel.hamming_kernels)
+    return expected_distance(channel.as_product, prior)
 
 
 @expected_distance.register
 def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
-    """Add up the classes. Cost O(classes) and the law of the counts of values."""
-    stack, weights = channel._stack, channel._type_weights(prior)
+    """Add up the classes. Cost O(classes) and the distribution of the counts of values."""
+    stack, weights = channel.all_classes, channel.type_weights(prior)
     if weights is None:
         query = Histogram(channel.space.n, channel.space.sizes[0])
         place = {tuple(counts): j for j, counts in enumerate(query.counts.tolist())}
-        weights = query.law(prior)[[place[kind[0]] for kind in channel._types.counts]]
-    return math.fsum(weights[stack.row] * channel._mass * stack.distance)
+        weights = query.law(prior)[[place[kind[0]] for kind in channel.types.counts]]
+    return math.fsum(weights[stack.row] * channel.class_masses * stack.distance)
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
-    """Expected number of rows that R_epsilon moves: h(epsilon), for any row sizes."""
+    """Expected number of records that R_epsilon moves: h(epsilon), for any row sizes."""
     return math.fsum(
         len(rows) * (kernel.m - 1) * kernel.off
         for kernel, rows in row_kernels.groups()
@@ -210,13 +201,13 @@ def hamming_distance(row_kernels: RowKernels) -> float:
 
 def tilted_distances(channel: TiltedChannel) -> Floats:
     """Expected Hamming distance of the output of a tilted channel, for every x. Cost O(N n)."""
-    value, home = channel._vectors()
+    value, home = channel.base_and_mixture()
     total = np.zeros_like(value)
     # Carry (sum of R q, sum of R q d) through the axes. A move along an axis adds one to d.
     for i, m in enumerate(channel.space.sizes):
-        kernel = channel._kernels[i]
+        kernel = channel.hamming_kernels[i]
         assert isinstance(kernel, Symmetric)
-        shape = (-1, m, int(channel.space._strides[i]))
+        shape = (-1, m, int(channel.space.strides[i]))
         v, t = value.reshape(shape), total.reshape(shape)
         moved = kernel.off * (v.sum(axis=1, keepdims=True) - v)
         total = (kernel.gap * t + kernel.off * t.sum(axis=1, keepdims=True) + moved).reshape(-1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from functools import singledispatch
 from typing import overload
 
@@ -10,33 +12,32 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import round_up
-from fastpriv._core.validation import Floats
-from fastpriv._matrices.levels import matrix_level
-from fastpriv._structure.rows import RowKernel
+from fastpriv._core.rounding import ULP, raised, round_up
+from fastpriv._core.transform import mix
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_error
+from fastpriv._matrices.ratios import matrix_level
+from fastpriv._structure.leakage import log_slack, row_slack
+from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
-    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.tilted import FEW, TiltedProduct
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import FEW
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel, is_stack, measure_as_product, stacked, table
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.stacks import is_stack, stacked
-from fastpriv.measures.tilted_levels import home_error, home_ratios, live_level
-from fastpriv.priors import Dense
+from fastpriv.priors import Dense, Distribution, Uniform
+from fastpriv.spaces import Space
 
 __all__ = ["dp_level"]
 
 ChannelLike = AbstractChannel | ArrayLike
-
 #: How many entries of pairs of answers are compared at a time.
 _BLOCK = 1 << 20
 
@@ -48,22 +49,22 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Float
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
     """Differential privacy level of a mechanism.
 
-    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one row) and
+    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one record) and
     outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
     for x and impossible for a neighbour.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
-        The mechanism, or many matrices. A plain matrix is one row with as many values as it has
-        rows.
+        The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
+        the output distribution for value x.
     out : array of length B, optional
         Where to put the levels of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct rows)
+        Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct records)
         for products, closed form for E_d and E_i.
 
     Examples
@@ -82,12 +83,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
-    return matrix_level(np.array(channel.nearest_matrix()), channel.space._axes)
-
-
-@neighbour_level.register
-def _dense_neighbour_level(channel: Channel) -> float:
-    return matrix_level(channel._matrix, channel.space._axes)
+    return matrix_level(table(channel), channel.space.axes)
 
 
 @neighbour_level.register
@@ -98,8 +94,8 @@ def _record_neighbour_level(channel: RecordChannel) -> float:
 
 @neighbour_level.register
 def _product_neighbour_level(channel: ProductChannel) -> float:
-    """The level of the worst row, as for its matrix alone. Cost O(distinct rows)."""
-    return max(0.0, *map(_row_level, channel._kernels.distinct))
+    """The level of the worst record, as for its matrix alone. Cost O(distinct records)."""
+    return max(0.0, *map(_row_level, channel.kernels.distinct))
 
 
 def _row_level(kernel: RowKernel) -> float:
@@ -118,13 +114,13 @@ def _hamming_neighbour_level(channel: HammingChannel) -> float:
 @neighbour_level.register
 def _query_neighbour_level(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
-    return query_level(channel, channel._kernel.matrix)
+    return query_level(channel, channel.kernel.matrix)
 
 
 @neighbour_level.register
 def _support_neighbour_level(channel: SupportChannel) -> float:
     """The logarithm of the one ratio there is: every value can take the place of every other."""
-    return channel._level
+    return channel.level
 
 
 @neighbour_level.register
@@ -134,8 +130,8 @@ def _columns_neighbour_level(channel: ColumnsChannel) -> float:
 
 
 def query_level(channel: QueryChannel, laws: Floats) -> float:
-    """Return the level of a query whose answers have the given output laws."""
-    pairs = channel._query.neighbours()
+    """Return the level of a query whose answers have the given output distributions."""
+    pairs = channel.query.neighbours()
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     step, axes = max(1, _BLOCK // laws.shape[1]), np.array([[1, 2]])
     worst = 0.0
@@ -146,13 +142,13 @@ def query_level(channel: QueryChannel, laws: Floats) -> float:
 
 @neighbour_level.register
 def _type_neighbour_level(channel: TypeChannel) -> float:
-    """The largest ratio over moves of one row from class to class. Cost O(classes)."""
-    return _class_level(channel, channel._entry)
+    """The largest ratio over moves of one record from class to class. Cost O(classes)."""
+    return _class_level(channel, channel.all_entries)
 
 
 def _class_level(channel: TypeChannel, entry: Floats) -> float:
-    """Return ln of the largest ratio of a number per class over moves of one row."""
-    source, target = channel._stack.source, channel._stack.target
+    """Return ln of the largest ratio of a number per class over moves of one record."""
+    source, target = channel.all_classes.source, channel.all_classes.target
     seen = entry[source] > 0
     ratios = log_ratio(entry[source][seen], entry[target][seen])
     return round_up(float(ratios.max(initial=0.0)))
@@ -160,22 +156,118 @@ def _class_level(channel: TypeChannel, entry: Floats) -> float:
 
 @neighbour_level.register
 def _tilted_neighbour_level(channel: TiltedChannel) -> float:
-    """Epsilon + eps_X of the prior R q if every value of every row can come out, else less."""
-    if not channel._moves:
+    """Epsilon + eps_X of the prior R q if every value of every record can come out, else less."""
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel._listable:
-        return live_level(channel, [home_ratios(channel, int(i)).T for i, *_ in channel._groups])
+    if channel.is_listable:
+        return live_level(
+            channel, [home_ratios(channel, int(i)).T for i, *_ in channel.alike_groups]
+        )
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
     if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
-        logs = -channel._tilt()[1]
-        home = Dense._trusted(np.exp(logs - logs.max()), channel.space, logs)
+        logs = -channel.log_tilt()[1]
+        home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
-    ratios = (home._log_ratios(rows[:1]).T for rows in channel._groups)
+    ratios = (home.log_ratios(rows[:1]).T for rows in channel.alike_groups)
     return live_level(channel, [np.minimum(ratio + doubt, channel.epsilon) for ratio in ratios])
 
 
-@neighbour_level.register
-def _tilted_product_neighbour_level(channel: TiltedProduct) -> float:
-    """Take the rows."""
-    return neighbour_level(channel._rows)
+measure_as_product(neighbour_level)
+
+
+# Ratios of probabilities between neighbours, of mechanisms with tilted distributions.
+
+
+def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = None) -> Floats:
+    """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in record i, and more.
+
+    The entry (s, t) is for databases whose record i is s and t. With w the distribution q through
+    all rows but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
+    these cancel.
+    """
+    space, kernel = channel.space, channel.hamming_kernels[i]
+    assert isinstance(kernel, Symmetric)
+    steps = [k.mixing if isinstance(k, Symmetric) else 0.0 for k in channel.hamming_kernels]
+    mixed = mix(
+        channel.base.probabilities().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]]
+    )
+    lines, units = _lines(mixed, space, i), (12 * space.n + 32) * ULP
+    home = kernel.off * lines.sum(axis=1, keepdims=True) + kernel.gap * lines
+    odds = None if prior is None else _lines(prior.probabilities(), space, i)
+    ratios = np.full((kernel.m, kernel.m), -math.inf)
+    for s, t in itertools.product(range(kernel.m), repeat=2):
+        apart = kernel.gap * (lines[:, s] - lines[:, t]) / home[:, t]
+        near = np.abs(apart) < 0.5
+        logs = np.where(near, np.log1p(np.where(near, apart, 0.0)), log_ratio(*home[:, [s, t]].T))
+        # Entries of w are off by units of themselves, sums by a few more, and so are logarithms of
+        # ratios that are not near one.
+        doubt = np.where(
+            near,
+            units * kernel.gap * (lines[:, s] + lines[:, t]) / home[:, t],
+            2.0 * units + 4.0 * (kernel.m + 2) * ULP,
+        )
+        doubt += 8.0 * ULP * np.abs(logs)
+        if odds is not None:
+            seen = odds[:, s] > 0.0
+            given = log_ratio(odds[seen, s], odds[seen, t])
+            logs, doubt = given - logs[seen], doubt[seen] + 8.0 * ULP * np.abs(given)
+        ratios[s, t] = (logs + doubt).max(initial=-math.inf)
+    return ratios if prior is None else ratios + products_error(prior)
+
+
+def all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Floats:
+    """The largest of them over rows: the channel treats them alike, another prior may not."""
+    return np.asarray(np.max([home_ratios(channel, int(i), prior) for i in rows], axis=0))
+
+
+def _lines(vector: Floats, space: Space, i: int) -> Floats:
+    """Return a vector over databases with one line per setting of the rows but i."""
+    m, inner = space.sizes[i], int(space.strides[i])
+    return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
+
+
+def live_level(
+    channel: TiltedChannel, ratios: list[Floats], prior: Distribution | None = None
+) -> float:
+    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
+
+    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
+    value s that never comes out therefore never gives the full e^epsilon. Where only one value
+    does, the output says nothing about the row, and the prior's own ratios are left.
+    """
+    worst = [0.0]
+    for rows, alive, ratio in zip(
+        channel.alike_groups, channel.occurring_values, ratios, strict=True
+    ):
+        if alive.sum() == 1:
+            worst += [] if prior is None else [float(prior.log_ratios(rows).max())]
+            continue
+        elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
+        gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
+        np.fill_diagonal(gain, 0.0)
+        worst.append(float(log_sum(channel.epsilon * gain, ratio).max()))
+    return round_up(max(worst))
+
+
+def products_error(prior: Distribution) -> float:
+    """Bound the error of a log-ratio of probabilities that were multiplied along the rows."""
+    listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
+    return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
+
+
+def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
+    """Bound the error of ln (R q)(x)/(R q)(x') from R q itself, or from its logarithms.
+
+    Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
+    added up instead have a relative error, and their difference has lost what they share.
+    """
+    error = 2.0 * row_slack(channel.hamming_kernels)
+    return (
+        error if tilt is None else error + log_error(tilt, 2.0 * log_slack(channel.hamming_kernels))
+    )
+
+
+def log_sum(first: Floats, second: Floats) -> Floats:
+    """Bound the sum of two logarithms, which may cancel: each is raised past its own error."""
+    return np.asarray(raised(first, 12.0) + raised(second, 12.0))

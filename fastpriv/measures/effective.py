@@ -66,9 +66,9 @@ def effective_entropy(
     """Estimate the entropy of a source for a computationally bounded observer, in nats per sample.
 
     Yao's effective entropy, on which the computational model of Wu-Xia-He 2020 rests (Section 8,
-    Definition 22), is the least expected length of a code that runs in polynomial time. No finite
-    program computes it. It is estimated here by the length of the samples in one chosen code. A
-    better code may be shorter, and other samples may be longer, so there is no guarantee.
+    Definition 22), is the smallest expected length of a code that runs in polynomial time. No
+    finite program computes it. It is estimated here by the length of the samples in one chosen
+    code. A better code may be shorter, and other samples may be longer, so there is no guarantee.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def effective_entropy(
         Code by compression of one symbol per byte (two or four if there are many symbols). The
         length of compressed empty data is subtracted.
     predictor : int or callable
-        Code by prediction: an int r is the Krichevsky-Trofimov context model of order r (the
-        last r symbols). A callable ``predictor(past, kinds, known)`` gets the symbols so far,
-        numbered 0 .. kinds - 1, their number of kinds, and None. It returns a law of the next
-        symbol. The default is order 0, unless a compressor is given.
+        Code by prediction: an int r is the Krichevsky-Trofimov context model of order r (the last r
+        symbols). A callable ``predictor(past, kinds, known)`` gets the symbols so far, numbered 0
+        .. kinds - 1, their number of kinds, and None. It returns a distribution of the next symbol.
+        The default is order 0, unless a compressor is given.
 
     Returns
     -------
@@ -127,8 +127,8 @@ def effective_information(
     x_samples, y_samples : integer arrays of shape (t,) or (t, n)
         The secret data and the outputs, t observations of each.
     compressor, predictor
-        As for :func:`effective_entropy`. A callable predictor is called twice for the law of x_t,
-        with ``known`` None and with ``known`` = y_0 .. y_t, numbered from 0.
+        As for :func:`effective_entropy`. A callable predictor is called twice for the distribution
+        of x_t, with ``known`` None and with ``known`` = y_0 .. y_t, numbered from 0.
 
     Returns
     -------

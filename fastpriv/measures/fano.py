@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.search import bisect
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["error_probability_bound"]
@@ -31,7 +32,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     factor : float
         Leakage factor f = I(S; Y)/H(S), between 0 and 1, or an upper bound on it.
     prior : Distribution or 1-D array
-        Law of S.
+        Distribution of S.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     f = min(check.real(factor, "factor", least=0.0, most=1.0 + check.SUM_TOLERANCE), 1.0)
     law = as_prior(prior)
     if isinstance(law, Dense):
-        p = law._vector()
+        p = law.probabilities()
         p = p[p > 0.0]
         values, nats, lost = len(p), float(-(p @ np.log(p))), (len(p) + 32) * ULP
     else:
@@ -73,11 +74,9 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
 
 def _inverse_binary_entropy(bits: float) -> float:
     """Return the largest p <= 1/2 with h2(p) <= bits, rounded down."""
-    low, high = 0.0, 0.5
-    while True:
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            return low
-        entropy = -(middle * math.log(middle) + (1.0 - middle) * math.log1p(-middle))
-        rounded = raised(entropy / math.log(2.0), 8.0)
-        low, high = (middle, high) if rounded <= bits else (low, middle)
+
+    def small(p: float) -> bool:
+        entropy = -(p * math.log(p) + (1.0 - p) * math.log1p(-p))
+        return raised(entropy / math.log(2.0), 8.0) <= bits
+
+    return bisect(small, 0.0, 0.5)[0]

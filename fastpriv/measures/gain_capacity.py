@@ -11,17 +11,15 @@ from numpy.typing import ArrayLike
 from fastpriv import gains as gain_functions
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.gains import best_set
-from fastpriv._matrices.strategies import Problem, search
+from fastpriv._matrices.searches.strategies import Problem, search
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel, as_pair
-from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.maxima import maxima_floor, maxima_level
+from fastpriv.measures.inputs import as_channel, as_pair
+from fastpriv.measures.leakage import extreme_level, maxima_floor, maxima_level
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
@@ -46,9 +44,10 @@ GainLike = ArrayLike | gain_functions.Row | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GainCapacity(Bracket):
-    """The largest g-leakage over priors, and a prior that has the lower end.
+    """The largest g-leakage over priors, and a prior that has the lower bound.
 
-    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform law was used.
+    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform distribution
+    was used.
 
     Examples
     --------
@@ -117,7 +116,7 @@ def g_capacity(
     if not live.any():
         return GainCapacity(0.0, 0.0, None)
     # Dividing the gain of a database by its largest is the same as multiplying its probability.
-    cap = math.exp(log_total(W[live].max(axis=0))) * (1.0 + 4.0 * ULP)
+    cap = raised(math.exp(log_total(W[live].max(axis=0))), 4.0)
     problem = Problem(W[live], g[:, live] / tops[live], additive=False)
     bounds = search(problem, cap, check.real(gap, "gap", least=0.0), _limit(time_limit))
     law = np.zeros(len(tops))
@@ -159,7 +158,8 @@ def additive_g_capacity(
     -------
     GainCapacity
         In units of the gain; the search is that of :func:`g_capacity`. For a right guess of at most
-        16 databases all sets are listed, since some uniform law on a set is worst: O(2^N K).
+        16 databases all sets are listed, since some uniform distribution on a set is worst: O(2^N
+        K).
 
     Examples
     --------
@@ -170,7 +170,7 @@ def additive_g_capacity(
     mechanism = as_channel(channel)
     width, limit = check.real(gap, "gap", least=0.0), _limit(time_limit)
     if gain is None:
-        N, K = mechanism.space.size, mechanism._output_count
+        N, K = mechanism.space.size, mechanism.output_count
         if N <= _SETS and K << N <= _LARGEST:
             lower, upper, law = best_set(np.asarray(mechanism.nearest_matrix()))
             off = _off(mechanism)
@@ -185,7 +185,7 @@ def additive_g_capacity(
     # No prior can add more than the span of the gain times what is not common to all rows.
     off = _off(mechanism)
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
-    cap = float(np.ptp(scaled)) * (1.0 - common) * (1.0 + 8.0 * ULP)
+    cap = raised(float(np.ptp(scaled)) * (1.0 - common), 8.0)
     bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
     # Dividing by the size and multiplying again moves every gain by two ulp.
     error = (8.0 * ULP + 2.0 * off) * size
@@ -231,7 +231,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases; only its support matters.
+        Distribution of the databases; only its support matters.
 
     Returns
     -------
@@ -259,22 +259,23 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     gains : {"unit", "spanning", "bounded"}
         The class. ``"unit"``: g[w, x] in [0, 1]. ``"spanning"``: g[w, x] - g[w, x'] at most 1 for
-        every action. ``"bounded"``: g at most 1 and no law has a negative vulnerability. Each
-        class contains the one before, up to a constant.
+        every action. ``"bounded"``: g at most 1 and no distribution has a negative vulnerability.
+        Each class contains the one before, up to a constant.
 
     Returns
     -------
     float
-        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct rows) for
-        ``"bounded"`` and row-by-row channels.
+        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct records) for
+        ``"bounded"`` and record-by-record channels.
 
     Notes
     -----
-    - Unit gains: min over laws r of sum_x p(x) TV(W_x, r), the deficiency of knowing nothing. A
-      law r is filled greedily, since the sum is convex and piecewise linear in each r(y).
+    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of knowing
+      nothing. A
+      distribution r is filled greedily, since the sum is convex and piecewise linear in each r(y).
     - Spanning gains: the mean total variation between posterior and prior, the Kantorovich
       distance of the hyper-distributions (Alvim et al. 2014).
     - Bounded gains: 1 - sum_y min_x p(y|x) over databases that occur, whatever the prior is
@@ -290,13 +291,13 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     mechanism, law = as_pair(channel, prior)
     check.word(gains, "gains", ("unit", "spanning", "bounded"))
     if gains == "bounded":
-        kernels = row_kernels(mechanism)
+        kernels = mechanism.kernels
         if kernels is not None and _covers(law):
             return _uncommon(kernels)
         W = _seen(mechanism, law)
         uncommon = math.fsum([1.0, *(-W.min(axis=0)).tolist()]) + _off(mechanism)
         return min(1.0, math.nextafter(uncommon, 2.0)) if uncommon > 0.0 else 0.0
-    W, p = np.asarray(mechanism.nearest_matrix()), law._vector()
+    W, p = np.asarray(mechanism.nearest_matrix()), law.probabilities()
     if gains == "unit":
         return min(1.0, nearest_law(W, p) + _off(mechanism))
     joint = p[:, None] * W
@@ -320,9 +321,9 @@ def _uncommon(kernels: RowKernels) -> float:
 
 
 def nearest_law(W: Floats, prior: Floats) -> float:
-    """Return the least sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
+    """Return the smallest sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
 
-    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the least
+    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the smallest
     entries and spend what is left of the mass 1 where the rate is largest.
     """
     order = np.argsort(W, axis=0, kind="stable")
@@ -346,12 +347,16 @@ def nearest_law(W: Floats, prior: Floats) -> float:
 def _covers(prior: Distribution) -> bool:
     """Whether every database occurs."""
     if isinstance(prior, Product):
-        return all(law.min() > 0.0 for law in prior._laws)
-    return prior.epsilon_x() < math.inf if prior.space.n > 1 else bool(prior._vector().min() > 0.0)
+        return all(law.min() > 0.0 for law in prior.distinct)
+    return (
+        prior.epsilon_x() < math.inf
+        if prior.space.n > 1
+        else bool(prior.probabilities().min() > 0.0)
+    )
 
 
 def _seen(channel: AbstractChannel, prior: Distribution) -> Floats:
     """Return the rows of databases that occur."""
-    logs = prior._logs()
-    occurs = prior._vector() > 0.0 if logs is None else logs > -math.inf
+    logs = prior.logs_if_rare()
+    occurs = prior.probabilities() > 0.0 if logs is None else logs > -math.inf
     return np.asarray(channel.nearest_matrix())[occurs]

@@ -13,7 +13,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.gains import prior_vulnerability
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.arguments import as_pair
+from fastpriv.measures.inputs import as_pair
 from fastpriv.priors import Distribution
 
 __all__ = ["Hyper", "hyper"]
@@ -24,7 +24,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hyper:
-    """Which laws of the database outputs lead to, and with which probability.
+    """Which distributions of the database outputs lead to, and with which probability.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     mechanism, law = as_pair(channel, prior)
     W = np.asarray(mechanism.nearest_matrix())
     check.fits(W.size, "the posteriors", "use fewer outputs", check.MAX_MATRIX)
-    joint = np.ascontiguousarray((law._vector()[:, None] * W).T)
+    joint = np.ascontiguousarray((law.probabilities()[:, None] * W).T)
     masses = joint.sum(axis=1)
     occurs = np.flatnonzero(masses > 0.0)
     # Scaled first: a column of tiny numbers would lose digits.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,8 @@ from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP, round_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
-from fastpriv._matrices.levels import matrix_level
-from fastpriv._structure.tilted_row import TiltedRow
+from fastpriv._matrices.ratios import matrix_level
+from fastpriv._structure.rows import TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -24,35 +24,35 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
+from fastpriv.channels.queries import Histogram
+from fastpriv.channels.record import ColumnsChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
-from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.moves import likeliest_move, odds_level, type_odds
-from fastpriv.measures.stacks import is_stack, measured, stacked
-from fastpriv.measures.tilted_levels import (
+from fastpriv.measures.dp import (
     all_ratios,
     home_error,
     live_level,
     log_sum,
+    neighbour_level,
     products_error,
 )
+from fastpriv.measures.inputs import as_pair, is_stack, measured, stacked
 from fastpriv.priors import Dense, Distribution
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.sums import Odds
 from fastpriv.spaces import Space
 
 __all__ = ["identifiability_level"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
-
 #: Below this level the products p(x) W[x, y] would spoil the last digits of an identifiability.
 _SMALL = 0.1
-#: Times 2^900 and the least double, chances from here on have all their digits.
+#: Times 2^900 and the smallest double, probabilities from here on have all their digits.
 _RARE = 2.0**-848
+#: How many entries of pairs of answers are compared at a time.
+_BLOCK = 1 << 20
 
 
 @overload
@@ -75,7 +75,7 @@ def identifiability_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -105,7 +105,7 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the level from the joint law. Cost O(N K n).
+    """Return the level from the joint distribution. Cost O(N K n).
 
     Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
     """
@@ -118,23 +118,23 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 @posterior_level.register
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
-    """From the joint law; with one row every two databases are neighbours."""
-    if channel.space.n == 1 and prior._logs() is None:
-        level = measured(kernels.posterior_levels, channel._matrix, prior._vector()[None])
+    """From the joint distribution; with one record every two databases are neighbours."""
+    if channel.space.n == 1 and prior.logs_if_rare() is None:
+        level = measured(kernels.posterior_levels, channel.table(), prior.probabilities()[None])
         if not math.isnan(level):
             return level
-    return _joint_level(channel._matrix, prior, channel.space)
+    return _joint_level(channel.table(), prior, channel.space)
 
 
 def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
-    p, logs = prior._vector(), prior._logs()
+    p, logs = prior.probabilities(), prior.logs_if_rare()
     if logs is None and np.any((p > 0.0) & (p < _RARE)):
         with np.errstate(divide="ignore"):
             logs = np.log(p)
     if logs is not None:
         return _rare_level(matrix, logs, space)
     # A power of two keeps products of small numbers from underflowing, and is exact.
-    level = matrix_level((p * 2.0**900)[:, None] * matrix, space._axes)
+    level = matrix_level((p * 2.0**900)[:, None] * matrix, space.axes)
     rounded = products_error(prior)
     if level >= _SMALL:  # each of the two products is off by one rounding error at most
         return level + 4.0 * ULP + rounded
@@ -145,7 +145,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
     u = a[:, None] + b + a[:, None] * b
     size = float((np.abs(a)[:, None] + np.abs(b)).max())  # a and b may cancel
-    return matrix_level(u, space._axes, 1.0) + 16.0 * ULP * size + rounded
+    return matrix_level(u, space.axes, 1.0) + 16.0 * ULP * size + rounded
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
@@ -153,7 +153,7 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
     with np.errstate(divide="ignore"):
         table = np.log(matrix) + logs[:, None]
     worst, seen = 0.0, table > -math.inf
-    for x, other in space._steps():
+    for x, other in space.neighbour_pairs():
         gaps = np.where(seen[x], table[x], 0.0) - np.where(seen[x], table[other], 0.0)
         worst = max(worst, float(gaps.max()))
     return round_up(worst) + log_error(table, 0.0)
@@ -161,10 +161,10 @@ def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
 
 @posterior_level.register
 def _product_posterior_level(channel: ProductChannel, prior: Distribution) -> float:
-    """The worst sum of a row's and the prior's log-ratios. Cost O(distinct rows)."""
+    """The worst sum of a record's and the prior's log-ratios. Cost O(distinct records)."""
     worst = [0.0]
-    for kernel, rows in channel._kernels.groups():
-        ratios = prior._log_ratios(rows)
+    for kernel, rows in channel.kernels.groups():
+        ratios = prior.log_ratios(rows)
         # A value that never occurs (-inf) has no posterior to compare, even with an infinity.
         seen = ratios > -math.inf
         total = log_sum(kernel.log_ratios[seen], ratios[seen])
@@ -189,10 +189,10 @@ def _query_posterior_level(channel: QueryChannel, prior: Distribution) -> float:
     Cost O(K) for each pair of answers that neighbours have if the prior knows their odds, else
     O(N n m).
     """
-    odds = channel._query.odds(prior)
+    odds = channel.query.odds(prior)
     if odds is not None:
-        return odds_level(channel._kernel.matrix, odds)
-    logs = prior._logs()
+        return odds_level(channel.kernel.matrix, odds)
+    logs = prior.logs_if_rare()
     error = products_error(prior) if logs is None else log_error(logs, 0.0)
     return round_up(likeliest_step(channel, prior)[0]) + error
 
@@ -202,12 +202,12 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
     Cost O(N n m).
     """
-    pmf, logs, values = prior._vector(), prior._logs(), channel._query.listed()
+    pmf, logs, values = prior.probabilities(), prior.logs_if_rare(), channel.query.listed()
     alive = pmf > 0 if logs is None else logs > -math.inf
     worst = 0.0, 0, 0
-    for x, other in channel.space._steps():
+    for x, other in channel.space.neighbour_pairs():
         x, other = x[alive], other[alive]
-        ratios = channel._kernel.log_ratios[values[x], values[other]]
+        ratios = channel.kernel.log_ratios[values[x], values[other]]
         odds = log_ratio(pmf[x], pmf[other]) if logs is None else logs[x] - logs[other]
         levels = log_sum(ratios, odds)
         at = int(levels.argmax())
@@ -218,47 +218,47 @@ def likeliest_step(channel: QueryChannel, prior: Distribution) -> tuple[float, i
 
 @posterior_level.register
 def _type_posterior_level(channel: TypeChannel, prior: Distribution) -> float:
-    """Over moves of one row from class to class, O(classes), if the prior knows their odds."""
+    """Over moves of one record from class to class, O(classes), if the prior knows their odds."""
     odds = type_odds(channel, prior)
     if odds is None:
-        return posterior_level(channel._plain(), prior)
+        return posterior_level(channel.as_channel(), prior)
     return round_up(likeliest_move(channel, odds)[0])
 
 
 @posterior_level.register
 def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one as for neighbours."""
-    if not channel._moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel._own(prior):
-        return channel._own_level
-    types, same = channel._by_type, as_exchangeable(prior)
+    if channel.is_own_prior(prior):
+        return channel.own_level
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None:
         ratios = types.log_ratios(types.log_prior(same) - types.log_home)
-        return live_level(channel, [ratios], prior) + types.error + same._log_error
-    logs = prior._logs()
-    if logs is None and channel._listable:
-        exact = [all_ratios(channel, rows, prior) for rows in channel._groups]
+        return live_level(channel, [ratios], prior) + types.error + same.log_error
+    logs = prior.logs_if_rare()
+    if logs is None and channel.is_listable:
+        exact = [all_ratios(channel, rows, prior) for rows in channel.alike_groups]
         return live_level(channel, exact, prior)
     with np.errstate(divide="ignore"):
-        given = np.log(prior._vector()) if logs is None else logs
-    tilt = channel._tilt()[1]
+        given = np.log(prior.probabilities()) if logs is None else logs
+    tilt = channel.log_tilt()[1]
     rare = given + tilt
-    odds = Dense._trusted(np.exp(rare - rare.max()), channel.space, rare)
+    odds = Dense.of(np.exp(rare - rare.max()), channel.space, rare)
     error = home_error(channel, tilt) + log_error(given, 0.0) + products_error(prior)
-    every = [odds._log_ratios(rows) + error for rows in channel._groups]
+    every = [odds.log_ratios(rows) + error for rows in channel.alike_groups]
     return live_level(channel, every, prior)
 
 
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
     """Epsilon under the channel's own prior. Under another one that of the rows."""
-    if not channel._moves:
+    if not channel.space.has_neighbours:
         return 0.0
-    if channel._own(prior):
-        return channel._own_level
-    noise = [k.noise for k in channel._rows._kernels.distinct if isinstance(k, TiltedRow)]
-    return posterior_level(channel._rows, prior) + 2.0 * max(noise, default=0.0)
+    if channel.is_own_prior(prior):
+        return channel.own_level
+    noise = [k.log_error for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
+    return posterior_level(channel.as_product, prior) + 2.0 * max(noise, default=0.0)
 
 
 @posterior_level.register
@@ -273,4 +273,63 @@ def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> fl
 @posterior_level.register
 def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
     """Every two values are told apart by some report: epsilon + eps_X."""
-    return round_up(channel._level + prior.epsilon_x())
+    return round_up(channel.level + prior.epsilon_x())
+
+
+# Posterior odds of neighbours, from the odds of the prior behind answers or types.
+
+
+def odds_level(laws: Floats, odds: Odds) -> float:
+    """Return the largest ln laws[a, y]/laws[b, y] + ln p(x)/p(x') over y and answers a, b."""
+    worst, step = 0.0, max(1, _BLOCK // laws.shape[1])
+    for start in range(0, len(odds.first), step):
+        first, second, prior, size = (part[start : start + step] for part in odds)
+        seen = laws[first] > 0
+        ratios = log_ratio(np.where(seen, laws[first], 1.0), np.where(seen, laws[second], 1.0))
+        kernel = np.where(seen, ratios, -math.inf).max(axis=1)
+        levels = kernel + prior
+        # Two logarithms of opposite signs leave the error of the larger one.
+        levels += 2.0**-50 * np.where(levels < math.inf, np.abs(kernel) + size, 0.0)
+        worst = max(worst, float(levels.max(initial=0.0)))
+    return round_up(worst)
+
+
+class TypeOdds(NamedTuple):
+    """Largest ln p(x)/p(x') over neighbours of two types, and the size of its parts."""
+
+    log_odds: Floats
+    size: Floats
+
+
+def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
+    """Return the odds of neighbours by their types; None where only a list would tell them."""
+    query = Histogram(channel.space.n, channel.space.sizes[0])
+    odds = query.odds(prior)
+    if odds is None:
+        return None
+    place = {kind[0]: j for j, kind in enumerate(channel.types.counts)}
+    number = np.array([place[tuple(counts)] for counts in query.counts.tolist()])
+    table = TypeOdds(np.full((len(place),) * 2, -math.inf), np.zeros((len(place),) * 2))
+    pairs = number[odds.first], number[odds.second]
+    table.log_odds[pairs], table.size[pairs] = odds.log_odds, odds.size
+    return table
+
+
+def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
+    """Return the largest ln of posterior odds over moves of one record, and its place.
+
+    Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
+    the odds of neighbours matter by their types only.
+    """
+    stack, entry = channel.all_classes, channel.all_entries
+    kinds = stack.row[stack.source], stack.row[stack.target]
+    seen = np.flatnonzero((entry[stack.source] > 0) & (odds.log_odds[kinds] > -math.inf))
+    if not len(seen):
+        return 0.0, 0
+    ratios = log_ratio(entry[stack.source[seen]], entry[stack.target[seen]])
+    own, size = (table[kinds][seen] for table in odds)
+    levels = ratios + own
+    # Two logarithms of opposite signs leave the error of the larger one.
+    levels += 2.0**-50 * np.where(levels < math.inf, np.abs(ratios) + size, 0.0)
+    at = int(levels.argmax())
+    return max(0.0, float(levels[at])), int(seen[at])

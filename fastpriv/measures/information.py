@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels as compiled
 from fastpriv._core.logs import gain
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.excess import FORMED, excess_information
 from fastpriv._matrices.information import told_information
+from fastpriv._matrices.tilted import FORMED, excess_information
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -23,23 +23,17 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.record import RecordChannel
-from fastpriv.channels.rowwise import row_kernels
-from fastpriv.channels.tilted import TiltedProduct
-from fastpriv.channels.tilted_types import TypeTilt
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, stacked, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.dense import apply_rows
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors.base import apply_rows
+from fastpriv.priors.exchangeable import substitute, without_one
 from fastpriv.priors.markov import chain_information
-from fastpriv.priors.type_weights import substitute, without_one
 from fastpriv.results import Bracket
 
 __all__ = ["mutual_information"]
@@ -59,34 +53,31 @@ def mutual_information(
 ) -> float | Bracket | Floats:
     """Mutual information I(X; Y) between database and output, in nats.
 
-    It is computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d. For channels that act row by row there is one such sum for each row,
-    by the chain rule I = sum_i I(X_i; Y_i | Y_<i). No terms cancel, so the result keeps its
-    digits even at epsilon 1e-8: it is rounded to nearest, with a relative error below 1e-12 down
-    to 1e-307. What is less than the least double counts as that, so that 0 means that nothing is
-    told. Two exceptions: a product of given factors whose rows do not sum to one may be off
-    by the square of what the sums differ by, some 1e-32; a tilted law or E_i of more than 1,024
-    databases that is no product has an absolute error, some ulp of n ln m.
+    Computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
+    f(d) = (1+d) ln(1+d) - d (Wang-Ying-Zhang 2015, Definition 4).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        A float, except for a row-by-row channel on a Markov prior that is too long for the exact
-        sum, which gets a certified bracket. Cost O(N K) for a matrix. E_d and E_i cost O(N n) on
-        a dense prior, O(n^2) on an exchangeable prior of bits, O(distinct rows) on a product.
+        Rounded to nearest, with a relative error below 1e-12 down to 1e-307; 0 means that nothing
+        is revealed. A certified bracket on Markov priors that are too long for the exact sum.
 
-    References
-    ----------
-    Wang-Ying-Zhang 2015, Definition 4.
+    Notes
+    -----
+    Two exceptions to this error: a product of given factors whose rows do not sum to one may be off
+    by the square of the difference, some 1e-32. A tilted mechanism of more than 1,024 databases
+    that is no product has an absolute error, some ulp of n ln m. Cost O(N K) for a matrix;
+    randomised response costs O(N n) on a dense prior, O(n^2) on exchangeable bits, O(distinct
+    records) on a product.
 
     Examples
     --------
@@ -109,54 +100,51 @@ def information(channel: AbstractChannel, prior: Distribution) -> float | Bracke
 
     The general algorithm takes the matrix. Cost O(N K).
     """
-    return told_information(np.array(channel.nearest_matrix()), prior._vector())
-
-
-@information.register
-def _dense_information(channel: Channel, prior: Distribution) -> float:
-    """Take the matrix as it is stored."""
-    return told_information(channel._matrix, prior._vector())
+    return told_information(table(channel), prior.probabilities())
 
 
 @information.register
 def _query_information(channel: QueryChannel, prior: Distribution) -> float:
-    """Return I(answer; Y), which is I(X; Y). Cost O(answers K) and the law of the answer."""
-    return told_information(channel._kernel.matrix, channel._query.law(prior))
+    """Return I(answer; Y), which is I(X; Y).
+
+    Cost O(answers K) and the distribution of the answer.
+    """
+    return told_information(channel.kernel.matrix, channel.query.law(prior))
 
 
 @information.register
 def _product_information(channel: ProductChannel, prior: Distribution) -> float | Bracket:
-    """Row by row, in the structure of the prior."""
-    return rows_information(prior, channel._kernels)
+    """Record by record, in the structure of the prior."""
+    return rows_information(prior, channel.kernels)
 
 
 @information.register
 def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
     """Through differences of rows while these fit. Otherwise O(N n) if dense.
 
-    Under its own prior it is the information of E_d applied to q. Under another dense prior it is
-    E ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the law of Y. These logarithms cancel, so
-    the absolute error is a few ulp of n ln m. In types for exchangeable rows, at a cost of
-    O(types^2).
+    Under its own prior it is the information of E_d applied to q. Under another dense prior it is E
+    ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the distribution of Y. These logarithms
+    cancel, so the absolute error is a few ulp of n ln m. In types for exchangeable records, at a
+    cost of O(types^2).
     """
-    formed = channel._excess()
+    formed = channel.excess()
     if formed is not None:
-        return excess_information(formed, channel._law._vector(), prior._vector())
+        return excess_information(formed, channel.base.probabilities(), prior.probabilities())
     if channel.space.size**2 <= FORMED:
-        return told_information(channel.nearest_matrix(), prior._vector())
-    if channel._own(prior):
-        return rows_information(channel._law, channel._kernels)
-    types, same = channel._by_type, as_exchangeable(prior)
+        return told_information(channel.nearest_matrix(), prior.probabilities())
+    if channel.is_own_prior(prior):
+        return rows_information(channel.base, channel.hamming_kernels)
+    types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return _tilted_type_information(types, same)
-    law, home = channel._vectors()
-    p = prior._vector()
-    gain = apply_rows(p / home, channel._kernels)
+    law, home = channel.base_and_mixture()
+    p = prior.probabilities()
+    gain = apply_rows(p / home, channel.hamming_kernels)
     with np.errstate(divide="ignore", invalid="ignore"):
         spent = np.where(p > 0, p * np.log(home), 0.0).sum()
         spent += np.where(law * gain > 0, law * gain * np.log(gain), 0.0).sum()
     moved = channel.epsilon * float((p * tilted_distances(channel)).sum())
-    return max(0.0, math.log(channel._scale()) - moved - float(spent))
+    return max(0.0, math.log(channel.stay_probability()) - moved - float(spent))
 
 
 def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
@@ -173,40 +161,40 @@ def _tilted_type_information(types: TypeTilt, prior: Exchangeable) -> float:
 @information.register
 def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -> float | Bracket:
     """Under its own prior H(X) - n H(row), because every posterior is R. Cost O(n m^2)."""
-    if channel._own(prior):
-        noise = compiled.entropy(channel._kernels[0].matrix[0])
+    if channel.is_own_prior(prior):
+        noise = compiled.entropy(channel.hamming_kernels[0].matrix[0])
         return max(0.0, float(prior.entropy()) - channel.space.n * noise)
-    return information.dispatch(TiltedChannel)(channel, prior)
+    return _tilted_information(channel, prior)
 
 
 @information.register
 def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
     """Take the rows; where these need a dense prior, differences of all rows while they fit.
 
-    The prior of E_i is what it is defined by: there it is E_d applied to q, row by row.
+    The prior of E_i is what it is defined by: there it is E_d applied to q, record by record.
     """
-    if isinstance(channel, PosteriorChannel) and channel._own(prior):
-        return rows_information(channel._law, channel._kernels)
-    formed = None if isinstance(prior, Product) else channel._excess()
+    if isinstance(channel, PosteriorChannel) and channel.is_own_prior(prior):
+        return rows_information(channel.base, channel.hamming_kernels)
+    formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
-        return excess_information(formed, channel._law._vector(), prior._vector())
-    return information(channel._rows, prior)
+        return excess_information(formed, channel.base.probabilities(), prior.probabilities())
+    return information(channel.as_product, prior)
 
 
 @information.register
 def _type_information(channel: TypeChannel, prior: Distribution) -> float | Bracket:
-    """Add up non-negative terms over classes if rows are exchangeable. Cost O(classes)."""
+    """Add up non-negative terms over classes if records are exchangeable. Cost O(classes)."""
     from scipy.special import kl_div
 
-    weights = channel._type_weights(prior)
+    weights = channel.type_weights(prior)
     if weights is None:
-        return information(channel._plain(), prior)
-    stack, types = channel._stack, channel._types
-    law = channel._output_types(weights)
+        return information(channel.as_channel(), prior)
+    stack, types = channel.all_classes, channel.types
+    law = channel.output_types(weights)
     # The probability that Y falls into the class of this x, if Y were independent of x.
     expected = law[stack.kind] * np.exp(stack.log_outputs - types.log_sizes[stack.kind])
     seen = weights[stack.row] > 0
-    mass, mean = channel._mass[seen], expected[seen]
+    mass, mean = channel.class_masses[seen], expected[seen]
     near = np.abs(mass - mean) < 0.5 * mean
     excess = np.where(near, mass - mean, 0.0) / np.where(near, mean, 1.0)
     terms = np.where(near, mean * gain(excess), kl_div(mass, mean))
@@ -216,8 +204,8 @@ def _type_information(channel: TypeChannel, prior: Distribution) -> float | Brac
 @information.register
 def _support_information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """From the masses of the supports, or a bracket where reports cannot be listed."""
-    if channel._is_small():
-        return supports.small_information(channel, prior._vector()[None])
+    if channel.is_small():
+        return supports.small_information(channel, prior.probabilities()[None])
     return supports.information(channel, prior)
 
 
@@ -226,7 +214,7 @@ def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float 
     """The sum over columns where they are independent, otherwise by the chain rule."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
-        return _chained(channel, prior._vector())
+        return _chained(channel, prior.probabilities())
     parts = [information(*pair) for pair in pairs]
     low = math.fsum(part.lower if isinstance(part, Bracket) else part for part in parts)
     high = math.fsum(part.upper if isinstance(part, Bracket) else part for part in parts)
@@ -235,7 +223,7 @@ def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float 
 
 def _chained(channel: ColumnsChannel, prefix: Floats) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers."""
-    channel._check_matrix()
+    channel.check_matrix_fits()
     sizes, terms = channel.space.sizes, []
     for i in range(len(sizes) - 1, -1, -1):
         joint = prefix.reshape(sizes[: i + 1])
@@ -248,43 +236,43 @@ def _chained(channel: ColumnsChannel, prefix: Floats) -> float:
 
 def _conditional(column: AbstractChannel, joint: Floats) -> float:
     """Return I(S; Y | L) times the total of ``joint[l, s]``, a multiple of P(L = l, S = s)."""
-    kernels = row_kernels(column)
+    kernels = column.kernels
     if kernels is not None:
         return kernels[0].information(joint)
     if isinstance(column, Channel):
-        return RowKernel(column._matrix).information(joint)
+        return RowKernel(column.table()).information(joint)
     if isinstance(column, SupportChannel):
         return supports.small_information(column, joint)
     masses = joint.sum(axis=1)
-    laws = [Dense._trusted(joint[at] / masses[at], column.space) for at in np.flatnonzero(masses)]
+    laws = [Dense.of(joint[at] / masses[at], column.space) for at in np.flatnonzero(masses)]
     parts = [float(information(column, law)) for law in laws]
     return math.fsum(masses[masses > 0.0] * parts)
 
 
 @information.register
 def _record_information(channel: RecordChannel, prior: Distribution) -> float | Bracket:
-    """That of the columns, under the same law of the record."""
+    """That of the columns, under the same distribution of the record."""
     return information(channel.columns, channel.columns_prior(prior))
 
 
 @singledispatch
 def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracket:
-    """Return I(X; Y) across a channel that acts row by row, without cancellation.
+    """Return I(X; Y) across a channel that acts record by record, without cancellation.
 
     The general algorithm takes the vector of the prior, as for :class:`Dense`.
     """
-    return rows_information(prior._dense("mutual information"), kernels)
+    return rows_information(prior.as_dense("mutual information"), kernels)
 
 
 @rows_information.register
 def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
-    The i-th term needs the joint law of the first i - 1 outputs and row i, which is a transform
-    of the law of the first i rows. Cost O(N n) and three vectors.
+    The i-th term needs the joint distribution of the first i - 1 outputs and record i, which is a
+    transform of the distribution of the first i rows. Cost O(N n) and three vectors.
     """
     sizes, terms = prior.space.sizes, []
-    prefix = prior._vector()
+    prefix = prior.probabilities()
     for i in range(prior.space.n - 1, -1, -1):
         past = [kernels[j] for j in range(i)]
         joint = apply_rows(prefix, past, trailing=sizes[i]).reshape(-1, sizes[i])
@@ -295,10 +283,10 @@ def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
 
 @rows_information.register
 def _product_rows_information(prior: Product, kernels: RowKernels) -> float:
-    """Return the sum of the information of every row. Cost O(distinct rows)."""
-    laws, which, counts, _ = prior._pairs(kernels)
+    """Return the sum of the information of every record. Cost O(distinct records)."""
+    laws, which, counts, _ = prior.paired(kernels)
     return math.fsum(
-        c * kernels.distinct[j].information(prior._laws[k][None, :])
+        c * kernels.distinct[j].information(prior.distinct[k][None, :])
         for k, j, c in zip(laws, which, counts.tolist(), strict=True)
     )
 
@@ -310,13 +298,13 @@ def _exchangeable_rows_information(prior: Exchangeable, kernels: RowKernels) -> 
     Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) for each output value in general.
     """
     if len(kernels.distinct) > 1:
-        dense = prior._dense("mutual information through different row kernels")
+        dense = prior.as_dense("mutual information through different row kernels")
         return rows_information(dense, kernels)
     kernel, n = kernels.distinct[0], prior.space.n
     if kernel.shape[1] == 1:
         return 0.0
     # laws[s] is over types of Y_<n. Apply the channel once, then drop the outputs one by one.
-    laws = [part / n for part in without_one(prior._weights)]
+    laws = [part / n for part in without_one(prior.type_weights)]
     if n > 1:
         laws = [substitute(law, kernel.matrix) for law in laws]
     terms = []
@@ -337,6 +325,6 @@ def _markov_rows_information(prior: Markov, kernels: RowKernels) -> float | Brac
 def through_entries(prior: Distribution) -> int:
     """Return how many numbers a pass of the rows through a channel takes, beyond O(N) or O(n).
 
-    For exchangeable rows these are the types of the outputs, for every number of rows.
+    For exchangeable records these are the types of the outputs, for every number of records.
     """
-    return prior.space.n * prior._weights.size if isinstance(prior, Exchangeable) else 0
+    return prior.space.n * prior.type_weights.size if isinstance(prior, Exchangeable) else 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core.rounding import ULP, ratio_log_up, round_up, sum_up
-from fastpriv._matrices.levels import matrix_level
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.channels import (
@@ -20,35 +20,30 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.columns import ColumnsChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.record import RecordChannel
+from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.arguments import as_channel
 from fastpriv.measures.dp import neighbour_level, query_level
+from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
 
 __all__ = ["realised_level"]
 
 #: Ratios of thresholds that are read as doubles are good to 2^-52.
 _READ = 2.0**-50
+#: Relative error of an information that is computed as a float, far above its few ulp.
+INFORMATION_ERROR = 2.0**-40
 
 
 def realised_level(channel: AbstractChannel | ArrayLike) -> float:
     """Differential privacy level of what ``channel.sample`` draws.
 
-    A sampler cannot have the chances of a formula. It has those of its integer thresholds, and
-    this is their level. E_d keeps a value for ``stay`` of at most 2^64 equally likely words and
-    moves it to each other value for ``move`` of them. The ratio stay/move is rounded down, so the
-    realised level is at most epsilon. Other rows, matrices and queries round every law to integer
-    weights out of 2^64. A weight is less than one away from the exact number; zeros stay zero and
-    every positive chance is at least 2^-64, so the level is finite where the nominal one is.
-
-    Optimal and tilted mechanisms draw a database in steps, by coins whose chances are binary
-    floating-point numbers realised as they stand. Each chance is a few units in the last place
-    from the quotient that it stands for, and so is the product over steps. The level is then the
-    nominal one plus twice the largest sum of these errors, which is an upper bound.
+    A sampler has the probabilities of its integer thresholds, and this is their level. Randomised
+    response has a realised level of at most epsilon. Other channels round every distribution to
+    integer weights out of 2^64; zeros stay zero and every positive probability is at least 2^-64,
+    so the level is finite where the nominal one is. Optimal and tilted mechanisms draw a database
+    in steps, and their level is the nominal one plus twice the largest error of these steps.
 
     Parameters
     ----------
@@ -82,7 +77,7 @@ def drawn_level(channel: AbstractChannel) -> float:
             f"{type(channel).__name__} has a sampler of its own; register the level of what it "
             "draws with fastpriv.measures.realised.drawn_level"
         )
-    return channel._laws.level(partial(matrix_level, axes=channel.space._axes))
+    return channel.thresholds.level(partial(matrix_level, axes=channel.space.axes))
 
 
 @singledispatch
@@ -100,7 +95,7 @@ def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
 
 def _drawn_by_matrix(channel: AbstractChannel) -> bool:
     """Whether a channel uses the general sampler."""
-    return type(channel)._sample is AbstractChannel._sample
+    return type(channel).draw is AbstractChannel.draw
 
 
 @drawn_level.register
@@ -120,22 +115,22 @@ def _record_realised(channel: RecordChannel) -> tuple[AbstractChannel, float]:
 
 @drawn_level.register
 def _product_drawn_level(channel: ProductChannel) -> float:
-    """Level of the integer thresholds of the worst row. Cost O(distinct rows)."""
-    return max(kernel.thresholds.level() for kernel in channel._kernels.distinct)
+    """Level of the integer thresholds of the worst record. Cost O(distinct records)."""
+    return max(kernel.thresholds.level() for kernel in channel.kernels.distinct)
 
 
 @realised.register
 def _product_realised(channel: ProductChannel) -> tuple[AbstractChannel, float]:
-    """The integer thresholds of every row, read as doubles; R_e at its realised level."""
+    """The integer thresholds of every record, read as doubles; R_e at its realised level."""
     kinds = [
         Symmetric(kernel.m, kernel.thresholds.level())
         if isinstance(kernel, Symmetric)
         else RowKernel(LawThresholds(kernel.matrix).chances())
-        for kernel in channel._kernels.distinct
+        for kernel in channel.kernels.distinct
     ]
-    rows = RowKernels(kinds, channel._kernels.assignment)
+    rows = RowKernels(kinds, channel.kernels.assignment)
     read = sum(len(which) for kernel, which in rows.groups() if not isinstance(kernel, Symmetric))
-    return ProductChannel._trusted(rows), read * _READ
+    return ProductChannel.of(rows), read * _READ
 
 
 @realised.register
@@ -147,13 +142,13 @@ def _hamming_realised(channel: HammingChannel) -> tuple[AbstractChannel, float]:
 @drawn_level.register
 def _query_drawn_level(channel: QueryChannel) -> float:
     """Level of the integer thresholds over the pairs of answers that neighbours have."""
-    return channel._laws.level(partial(query_level, channel))
+    return channel.thresholds.level(partial(query_level, channel))
 
 
 @realised.register
 def _query_realised(channel: QueryChannel) -> tuple[AbstractChannel, float]:
     """The integer thresholds of every answer, read as doubles."""
-    drawn = QueryChannel._trusted(channel._query, LawThresholds(channel._kernel.matrix).chances())
+    drawn = QueryChannel.of(channel.query, LawThresholds(channel.kernel.matrix).chances())
     return drawn, _READ
 
 
@@ -162,12 +157,12 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     """The level of the entries, plus two errors of a few ulp.
 
     A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
-    likely without error. The chances of the classes are divided by their sum, which is not
+    likely without error. The probabilities of the classes are divided by their sum, which is not
     exactly 1.
     """
-    totals = np.bincount(channel._stack.row, channel._mass)
+    totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())
-    error = (16 * channel.space.n + len(channel._entry) + 512) * ULP
+    error = (16 * channel.space.n + len(channel.all_entries) + 512) * ULP
     return neighbour_level(channel) + spread + 2.0 * error
 
 
@@ -175,33 +170,33 @@ def _type_drawn_level(channel: TypeChannel) -> float:
 def _tilted_drawn_level(channel: TiltedChannel) -> float:
     """A bound where rows are drawn in turn.
 
-    Given the rows before it, row i comes out with a chance that is right to some ulp, so p(y|x)
-    is realised to within n times as much. Two of these errors, and twice what clipping changed in
-    the law of E_i, are added to the nominal level.
+    Given the rows before it, record i comes out with a probability that is right to some ulp, so
+    p(y|x) is realised to within n times as much. Two of these errors, and twice what clipping
+    changed in the distribution of E_i, are added to the nominal level.
     """
-    if not channel._moves:
+    if not channel.space.has_neighbours:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
-    error = ULP * (channel.space.n * row + 16.0 * abs(channel._law._log_least()) + 1024.0)
-    return neighbour_level(channel) + 2.0 * (error + channel._misfit)
+    error = ULP * (channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)
+    return neighbour_level(channel) + 2.0 * (error + channel.misfit)
 
 
 @drawn_level.register
 def _tilted_product_drawn_level(channel: TiltedProduct) -> float:
     """Level of the thresholds of the rows."""
-    return drawn_level(channel._drawn)
+    return drawn_level(channel.drawn_product)
 
 
 @realised.register
 def _tilted_product_realised(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
     """The thresholds of the rows, read as doubles."""
-    return realised(channel._drawn)
+    return realised(channel.drawn_product)
 
 
 @drawn_level.register
 def _support_drawn_level(channel: SupportChannel) -> float:
     """The logarithm of the ratio of integers that is drawn; at most epsilon."""
-    return min(ratio_log_up(channel.growth), channel._level)
+    return min(ratio_log_up(channel.growth), channel.level)
 
 
 @realised.register
@@ -209,10 +204,11 @@ def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     """The same mechanism at the realised level.
 
     What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
-    the law b, which tells nothing, has any ratio from 1 to e. Unary encoding is drawn as it is.
+    the distribution b, which reveals nothing, has any ratio from 1 to e. Unary encoding is drawn as
+    it is.
     """
-    drawn = {**channel._definition(), "epsilon": drawn_level(channel)}
-    return channel._defined_by(drawn), 0.0
+    drawn = {**channel.definition(), "epsilon": drawn_level(channel)}
+    return channel.from_definition(drawn), 0.0
 
 
 @drawn_level.register
@@ -226,3 +222,20 @@ def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
     """What the columns draw, and the sum of their slacks."""
     parts = [realised(column) for column in channel.columns]
     return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])
+
+
+# Levels of what is drawn, from those of the channel that stands for the draws and its slack.
+
+
+def with_draws(level: float, slack: float) -> float:
+    """Raise a level by what the draws can have on top of it."""
+    return round_up(level + slack) if slack else level
+
+
+def raised_information(value: float, slack: float) -> float:
+    """Raise an information or a capacity by what the draws can have on top of it.
+
+    Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
+    most I + 2/e, q being the distribution of the output under W.
+    """
+    return with_draws(value + slack * (1.0 + 2.0 * value), slack)

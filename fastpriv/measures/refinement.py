@@ -13,11 +13,10 @@ from fastpriv._core.validation import Floats
 from fastpriv._matrices.deficiency import Deficiency, deficiency
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 __all__ = ["Refinement", "refines"]
@@ -38,16 +37,16 @@ class Refinement:
     Attributes
     ----------
     deficiency : Bracket
-        Least d such that some processing of a is within total variation d of b, for every
+        Smallest d such that some processing of a is within total variation d of b, for every
         database or on average under a prior (Le Cam 1964); another distance for bounded gains.
         Zero exactly where b is a post-processing of a.
     processing : channel or None
-        A channel from outputs of a to outputs of b that reaches the upper end.
+        A channel from outputs of a to outputs of b that reaches the upper bound.
     prior, utility : ndarray or None
-        Where the order fails: a law of the databases and the utility ``utility[x, z]`` of
+        Where the order fails: a distribution of the databases and the utility ``utility[x, z]`` of
         deciding z, for which the outputs of b are worth more than those of a, by at least the
-        lower end (Blackwell 1953). Utilities are in [0, 1], or at most 1 with a last decision
-        worth 0 for bounded gains. None for products, where one row shows it.
+        lower bound (Blackwell 1953). Utilities are in [0, 1], or at most 1 with a last decision
+        worth 0 for bounded gains. None for products, where one record shows it.
 
     Examples
     --------
@@ -95,34 +94,34 @@ def refines(
     """Say whether mechanism b is a post-processing of mechanism a, with a proof either way.
 
     b is a post-processing of a where B = A R for a channel R from outputs of a to outputs of b
-    (Blackwell 1953). The distance from it is Le Cam's deficiency, the least over R of the largest
-    total variation between rows of A R and B. It is a linear program; its dual is a decision
-    problem in which b is more useful than a.
+    (Blackwell 1953). The distance from it is Le Cam's deficiency, the smallest over R of the
+    largest total variation between rows of A R and B. It is a linear program; its dual is a
+    decision problem in which b is more useful than a.
 
     Parameters
     ----------
     a, b : channels or 2-D arrays
         The mechanisms, on equally many databases. A plain matrix takes the other one's space.
     prior : Distribution or 1-D array, optional
-        Take the mean over databases with this law in place of the largest.
+        Take the mean over databases with this distribution in place of the largest.
     gains : {"unit", "bounded"}
-        Decision problems over which b is compared with a. With ``"unit"``, utilities in [0, 1],
-        the distance is the deficiency. With ``"bounded"``, gains of at most 1 and the choice to do
-        nothing, worth 0, it is the least mass that is missing from a part A R <= B, the rows of R
-        adding up to at most 1: the additive refinement metric.
+        Decision problems over which b is compared with a. With ``"unit"``, utilities in [0, 1], the
+        distance is the deficiency. With ``"bounded"``, gains of at most 1 and the choice to do
+        nothing, worth 0, it is the smallest mass that is missing from a part A R <= B, the rows of
+        R adding up to at most 1: the additive refinement metric.
     time_limit : float
         Seconds for each linear program.
 
     Returns
     -------
     Refinement
-        Truthy where the deficiency is at most 1e-9. Its bracket is proved: the upper end by the
-        processing that is returned, the lower end by the decision problem.
+        Truthy where the deficiency is at most 1e-9. Its bracket is proved: the upper bound by the
+        processing that is returned, the lower bound by the decision problem.
 
     Notes
     -----
-    Channels that act row by row, with independent rows if a prior is given, are compared row by
-    row: a product refines a product exactly where each row does. Otherwise a program with
+    Channels that act record by record, with independent records if a prior is given, are compared
+    row by row: a product refines a product exactly where each record does. Otherwise a program with
     N K_a K_b coefficients is solved by HiGHS.
 
     Raises
@@ -150,10 +149,10 @@ def refines(
             f"{second.space!r}"
         )
     law = None if prior is None else as_prior(prior, first.space)
-    rows = row_kernels(first), row_kernels(second)
+    rows = first.kernels, second.kernels
     by_rows = first.space.n > 1 and (law is None or isinstance(law, Product))
     if rows[0] is None or rows[1] is None or not by_rows:
-        pmf = None if law is None else law._vector()
+        pmf = None if law is None else law.probabilities()
         whole = _compared(first.nearest_matrix(), second.nearest_matrix(), pmf, bounded, time_limit)
         bracket = Bracket(whole.lower, whole.upper)
         return Refinement(bracket, Channel(whole.processing), whole.prior, whole.utility)
@@ -166,19 +165,19 @@ def _row_by_row(
 ) -> Refinement:
     """Compare products through their rows.
 
-    Processing every row by itself processes the product. Conversely, hold all rows but one fixed,
-    or draw them, in a processing of the product and look at that row's output alone: it is a
-    processing of the row, fed with noise of a known law. So the deficiency is at least the largest
-    of the rows' and at most their sum.
+    Processing every record by itself processes the product. Conversely, hold all rows but one
+    fixed, or draw them, in a processing of the product and look at that row's output alone: it is a
+    processing of the row, fed with noise of a known distribution. So the deficiency is at least the
+    largest of the rows' and at most their sum.
     """
-    laws = np.zeros_like(first.assignment) if prior is None else prior._assignment
+    laws = np.zeros_like(first.assignment) if prior is None else prior.assignment
     parts_of = np.stack([first.assignment, second.assignment, laws], axis=1)
     kinds, which, counts = np.unique(parts_of, axis=0, return_inverse=True, return_counts=True)
     parts = [
         _compared(
             first.distinct[s].matrix,
             second.distinct[t].matrix,
-            None if prior is None else prior._laws[k],
+            None if prior is None else prior.distinct[k],
             bounded,
             time_limit,
         )
@@ -190,7 +189,7 @@ def _row_by_row(
     kernels = RowKernels(
         [RowKernel(np.array(part.processing)) for part in parts], which.reshape(-1)
     )
-    processing = ProductChannel._trusted(kernels)
+    processing = ProductChannel.of(kernels)
     return Refinement(Bracket(lower, max(lower, min(total, 1.0))), processing)
 
 

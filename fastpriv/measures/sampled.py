@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices import boxes
-from fastpriv._matrices.boxes import Box
+from fastpriv._matrices import samples
+from fastpriv._matrices.samples import Box
 from fastpriv._text.numbers import down, up
 from fastpriv.errors import InvalidInput, described
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket, Brackets
 from fastpriv.spaces import Space
 
@@ -38,15 +38,15 @@ class SampledLeakage:
     Attributes
     ----------
     dp_level : Bracket
-        Differential privacy level; the lower end is an audit. The upper end is infinite as long as
-        some output was never seen from a database.
+        Differential privacy level; the lower bound is an audit. The upper bound is infinite as long
+        as some output was never seen from a database.
     maximal_leakage : Bracket
         ln sum_y max_x p(y|x).
     mutual_information, min_entropy_leakage : Bracket or None
         Under the prior.
     pml : Brackets or None
         Pointwise maximal leakage of every output, if it occurs at all. With an unknown prior the
-        upper end is infinite where nothing keeps the probability of the output from zero.
+        upper bound is infinite where nothing keeps the probability of the output from zero.
     pml_level : Bracket or None
         That of the worst output.
     lower, upper : arrays of shape (N, K)
@@ -118,8 +118,8 @@ def leakage_from_samples(
         Number of outputs. It must be known: draws cannot bound the leakage of outputs that nobody
         has heard of.
     prior : Distribution, 1-D array, "drawn" or None
-        The law of the inputs where it is known; ``"drawn"`` where x are independent draws from a
-        prior that is not known; None for the measures that need no prior.
+        The distribution of the inputs where it is known; ``"drawn"`` where x are independent draws
+        from a prior that is not known; None for the measures that need no prior.
     beta : float
         Probability that some bracket is wrong, at most.
 
@@ -183,8 +183,8 @@ def leakage_from_counts(
         ``counts[x, y]``, the number of draws of output y from input x. A row of zeros is an input
         that was not tried.
     prior : Distribution, 1-D array, "drawn" or None
-        The law of the inputs where it is known; ``"drawn"`` where inputs were drawn from a prior
-        that is not known; None for the measures that need no prior.
+        The distribution of the inputs where it is known; ``"drawn"`` where inputs were drawn from a
+        prior that is not known; None for the measures that need no prior.
     space : Space or sequence of int, optional
         The databases, N in number, for the neighbours of differential privacy; by default all
         inputs are neighbours.
@@ -200,13 +200,13 @@ def leakage_from_counts(
     -----
     Every p(y|x) gets a Clopper-Pearson interval; all of them hold at once with probability
     1 - beta by the union bound. With ``prior="drawn"`` so do intervals of every p(x, y), p(x) and
-    p(y). Brackets are bounds over all laws within these intervals:
+    p(y). Brackets are bounds over all distributions within these intervals:
 
-    - I(X; Y) is at most sum_x p(x) D(W_x || q) for every law q, and at least
+    - I(X; Y) is at most sum_x p(x) D(W_x || q) for every distribution q, and at least
       sum p(x, y) ln V(x|y)/p(x) for every V. Over the intervals, the first is bounded by chords
       and the second is linear. Both q and V are improved in turn.
     - Posterior vulnerability is at least the success of one way of guessing, and at most a sum of
-      largest upper ends, less what rows that add up to one cannot have.
+      largest upper bounds, less what rows that add up to one cannot have.
     - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at ends of the intervals.
 
     Examples
@@ -244,20 +244,20 @@ def _measured(
         raise InvalidInput(f'prior must be a law, "drawn" or None, got {described(prior)}')
     drawn = isinstance(prior, str)
     law = None if prior is None or isinstance(prior, str) else as_prior(prior, space)
-    rows_sides = N * boxes.sides(K)
-    cell_sides = (boxes.sides(N * K) + boxes.sides(N) + boxes.sides(K)) if drawn else 0
+    rows_sides = N * samples.sides(K)
+    cell_sides = (samples.sides(N * K) + samples.sides(N) + samples.sides(K)) if drawn else 0
     each = beta / max(1, rows_sides + cell_sides)
     table, draws = counts.astype(np.float64), counts.sum(axis=1, keepdims=True).astype(np.float64)
-    rows = boxes.clopper_pearson(table, draws, each).tightened()
+    rows = samples.clopper_pearson(table, draws, each).tightened()
     centre = (table + 0.5) / (draws + 0.5 * K)
     own = _Own()
     if law is not None:
-        own = _known(rows, law._vector(), centre)
+        own = _known(rows, law.probabilities(), centre)
     elif drawn:
         own = _drawn(table, rows, each)
     return SampledLeakage(
         _dp(rows, space),
-        _logs(*boxes.best_guess(rows, np.ones(N), centre)),
+        _logs(*samples.best_guess(rows, np.ones(N), centre)),
         own.information,
         own.guess,
         own.pml,
@@ -280,12 +280,12 @@ class _Own(NamedTuple):
 
 def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
     """Bound what depends on a known prior."""
-    lower, upper = boxes.information_of_rows(rows, prior, centre)
+    lower, upper = samples.information_of_rows(rows, prior, centre)
     live = prior > 0.0
     entropy = -float((prior[live] * np.log(prior[live])).sum())
     most = min(entropy, math.log(rows.low.shape[1])) + _LOG
     information = Bracket(min(lower, most), min(upper, most))
-    low, high = boxes.best_guess(rows, prior, centre)
+    low, high = samples.best_guess(rows, prior, centre)
     top = float(prior.max())
     guess = _logs(low / top, min(1.0, high) / top)
     # l(X -> y) grows with p(y|x) at its largest and falls with the others.
@@ -304,14 +304,14 @@ def _drawn(table: Floats, rows: Box, each: float) -> _Own:
     shape, whole = table.shape, float(table.sum())
 
     def bounded(counts: Floats) -> Box:
-        return boxes.clopper_pearson(counts.reshape(1, -1), np.array(whole), each).tightened()
+        return samples.clopper_pearson(counts.reshape(1, -1), np.array(whole), each).tightened()
 
     cells, inputs, outputs = (bounded(c) for c in (table, table.sum(axis=1), table.sum(axis=0)))
     centre = (table + 0.5) / (whole + 0.5 * table.size)
-    lower, upper = boxes.information_of_cells(cells, inputs, centre.reshape(1, -1), shape)
+    lower, upper = samples.information_of_cells(cells, inputs, centre.reshape(1, -1), shape)
     most = math.log(min(shape)) + _LOG
     information = Bracket(min(lower, most), min(upper, most))
-    low, high = boxes.best_cells(cells, centre, shape)
+    low, high = samples.best_cells(cells, centre, shape)
     with np.errstate(divide="ignore"):
         before = float(inputs.low.max()), float(inputs.high.max())
         guess = _logs(low / before[1], float(np.divide(min(1.0, high), before[0])))

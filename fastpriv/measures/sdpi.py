@@ -21,24 +21,22 @@ from fastpriv.channels import (
     QueryChannel,
     TiltedChannel,
 )
-from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.errors import TooLarge
-from fastpriv.measures.arguments import as_pair
 from fastpriv.measures.contraction import contraction, rows_contraction
 from fastpriv.measures.correlation import correlation, has_rare, largest, rows_correlation
+from fastpriv.measures.inputs import as_mechanism, as_pair, measure_as_product
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.sparse import as_mechanism
 from fastpriv.priors import Distribution, Product
 from fastpriv.results import Bracket, SdpiConstant
 
 __all__ = ["sdpi_constant"]
 
-#: Most entries of the matrix of a row-by-row channel that is formed.
+#: Most entries of the matrix of a record-by-record channel that is formed.
 _FORMED = 1 << 20
-#: Most entries of the laws of a query's answers on which searches are begun.
+#: Most entries of the distributions of a query's answers on which searches are begun.
 _SEARCHED = 1 << 16
-#: E_d and tilted laws with a smaller epsilon n are not taken from their matrices.
+#: E_d and tilted distributions with a smaller epsilon n are not taken from their matrices.
 _CLOSE = 1e-5
 
 
@@ -51,17 +49,17 @@ def sdpi_constant(
 ) -> SdpiConstant:
     """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
-    The supremum of D(QW || PW) / D(Q || P) over laws Q of the database, where P is the prior. If
-    private data S influence the output only through the database, I(S; Y) <= S* I(S; X), and S* is
-    the least such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies between rho^2
-    and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
+    The supremum of D(QW || PW) / D(Q || P) over distributions Q of the database, where P is the
+    prior. If private data S influence the output only through the database, I(S; Y) <= S* I(S; X),
+    and S* is the smallest such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies
+    between rho^2 and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
 
     Parameters
     ----------
     channel : channel, 2-D array or scipy.sparse matrix
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     gap : float
         Relative width to reach.
     time_limit : float or None
@@ -71,19 +69,15 @@ def sdpi_constant(
     Returns
     -------
     SdpiConstant
-        A :class:`Bracket` with ``law``, which attains the lower end. The upper end is proved, and
-        is at most the contraction coefficient of the databases that can occur.
+        A :class:`Bracket` with ``law``, which attains the lower bound. The upper bound is proved,
+        and is at most the contraction coefficient of the databases that can occur.
 
     Notes
     -----
-    For two databases the function l D(Q || P) - D(QW || PW) is convex, then concave, then convex,
-    so one tangent proves the upper end. For three to eight different output laws the upper end is
-    proved by branch and bound over simplices of laws Q, on each of which that function is bounded
-    by a quadratic one that touches it. Random N x N channels reach 1e-6 in about 0.02 s for N = 3,
-    0.03 s for 4, 0.1 s for 5 and 30 s for 6. Beyond eight the upper end is the contraction
-    coefficient and the lower end the best of some local searches. For independent rows S* is the
-    largest of the rows' constants (Ahlswede-Gacs 1976). Other combinations use the matrix while it
-    is small.
+    Up to eight different output distributions are searched by branch and bound: random N x N
+    channels reach 1e-6 in about 0.02 s for N = 3, 0.1 s for 5 and 30 s for 6. Beyond, the upper
+    bound is the contraction coefficient and the lower bound the best of some local searches. For
+    independent records S* is the largest constant of a record (Ahlswede-Gacs 1976).
 
     Examples
     --------
@@ -124,7 +118,7 @@ def accurate_sdpi(
 def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
     """Bound the relative error of the entries that a matrix of the channel was rounded to."""
     if isinstance(channel, TiltedChannel):
-        return channel._error
+        return channel.entry_error
     if isinstance(channel, HammingChannel):
         return 16.0 * channel.space.n * ULP
     if not isinstance(channel, ProductChannel):
@@ -161,7 +155,7 @@ def sdpi(
 
     The general algorithm takes the matrix.
     """
-    return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+    return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
 
 
 @sdpi.register
@@ -169,7 +163,7 @@ def _query_sdpi(
     channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
     """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
-    laws, law = channel._kernel.matrix, channel._query.law(prior)
+    laws, law = channel.kernel.matrix, channel.query.law(prior)
     if laws.size <= _SEARCHED:
         bounds = matrix_sdpi(laws, law, gap, time_limit)
         return Bracket(bounds.lower, bounds.upper)
@@ -181,8 +175,8 @@ def _query_sdpi(
 def _product_sdpi(
     channel: ProductChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
-    """Row by row, in the structure of the prior."""
-    return rows_sdpi(prior, channel._kernels, gap, time_limit)
+    """Record by record, in the structure of the prior."""
+    return rows_sdpi(prior, channel.kernels, gap, time_limit)
 
 
 @sdpi.register
@@ -191,33 +185,28 @@ def _type_sdpi(
 ) -> Bracket:
     """Take rho^2 and eta of all databases where the matrix is large."""
     if channel.space.size**2 <= _SEARCHED:
-        return matrix_sdpi(channel.nearest_matrix(), prior._vector(), gap, time_limit)
+        return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
     eta, rho = contraction(channel).upper, correlation(channel, prior).lower
     return Bracket(min(lowered(rho**2, 4.0), eta), eta)
 
 
-@sdpi.register
-def _tilted_product_sdpi(
-    channel: TiltedProduct, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
-) -> Bracket:
-    """Take the rows."""
-    return sdpi(channel._rows, prior, gap, time_limit)
+measure_as_product(sdpi)
 
 
 @singledispatch
 def rows_sdpi(
     prior: Distribution, row_kernels: RowKernels, gap: float, time_limit: float | None
 ) -> Bracket:
-    """Strong data-processing constant across a channel that acts row by row.
+    """Strong data-processing constant across a channel that acts record by record.
 
-    Through the matrix while it is small. Beyond, the lower end is rho^2, or 0 where rho is out of
-    reach as well, and the upper end is the contraction coefficient.
+    Through the matrix while it is small. Beyond, the lower bound is rho^2, or 0 where rho is out of
+    reach as well, and the upper bound is the contraction coefficient.
     """
     entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
     if math.fsum(entries) <= math.log2(_FORMED):
         parts: list[Any] = [kernel.matrix for kernel in row_kernels]
         whole = np.asarray(reduce(np.kron, parts))
-        bounds: Bracket = matrix_sdpi(whole, prior._vector(), gap, time_limit)
+        bounds: Bracket = matrix_sdpi(whole, prior.probabilities(), gap, time_limit)
     else:
         bounds = Bracket(0.0, rows_contraction(row_kernels).upper)
     try:
@@ -232,8 +221,8 @@ def _product_rows_sdpi(
     prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None
 ) -> Bracket:
     """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
-    laws, which, _, _ = prior._pairs(row_kernels)
+    laws, which, _, _ = prior.paired(row_kernels)
     pairs = zip(laws, which, strict=True)
     rows = row_kernels.distinct
     share = None if time_limit is None else time_limit / max(len(laws), 1)
-    return largest([matrix_sdpi(rows[j].matrix, prior._laws[k], gap, share) for k, j in pairs])
+    return largest([matrix_sdpi(rows[j].matrix, prior.distinct[k], gap, share) for k, j in pairs])

@@ -1,10 +1,10 @@
-"""What reports that support some values tell about one row: sums over the supports.
+"""What reports that support some values reveal about one record: sums over the supports.
 
-With r = e^-epsilon and s the prior mass of the support of a report, the report has probability
-b (r + (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures
-under a prior are means or extremes of functions of s under the law b of reports: over listed
-reports, over the law of the size of the support for a uniform prior, or between bounds that a
-mean, a variance and a range prove.
+With r = e^-epsilon and s the prior mass of the support of a report, the report has probability b (r
++ (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures under a
+prior are means or extremes of functions of s under the distribution b of reports: over listed
+reports, over the distribution of the size of the support for a uniform prior, or between bounds
+that a mean, a variance and a range prove.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ERROR = 2.0**-40
 _MASS_ERROR = 2.0**-44
 #: How many of the likeliest values are followed one by one in a bracket.
 _FOLLOWED = 12
-#: Terms of a binomial law below this share of the largest one do not reach the last digit.
+#: Terms of a binomial distribution below this share of the largest one do not reach the last digit.
 _NEGLIGIBLE = 1e-30
 
 
@@ -41,18 +41,18 @@ def independent(
     """Return every column with its law where the columns are independent, otherwise None."""
     if not isinstance(prior, Product):
         return None
-    laws = [prior._laws[k] for k in prior._assignment.tolist()]
+    laws = [prior.distinct[k] for k in prior.assignment.tolist()]
     pairs = zip(channel.columns, laws, strict=True)
-    return [(column, Dense._trusted(law, column.space)) for column, law in pairs]
+    return [(column, Dense.of(law, column.space)) for column, law in pairs]
 
 
 def maxima(channel: SupportChannel) -> float:
     """Log of the sum of column maxima, (e^epsilon (1 - b(empty)) + b(empty))/Z. Rounded up."""
     with localcontext(EXACT):
         pi = Decimal(channel.inclusion.numerator) / channel.inclusion.denominator
-        excess = channel._excess * (1 - channel._empty - pi) / (1 + channel._excess * pi)
+        excess = channel.excess * (1 - channel.empty_mass - pi) / (1 + channel.excess * pi)
         level = float((1 + excess).ln()) if excess > Decimal("1e-20") else float(excess)
-    return round_up(max(level, LEAST)) if channel._excess > 0 else 0.0
+    return round_up(max(level, LEAST)) if channel.excess > 0 else 0.0
 
 
 def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) -> Floats:
@@ -63,7 +63,7 @@ def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) ->
     z = 1 + (e^epsilon - 1) s is the likelihood of the report, u = e^epsilon s/z the posterior mass
     of its support. Both terms are f(d) = (1+d) ln(1+d) - d >= 0 of an excess d, so none cancel.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     likelihood, missing = r + loss * s, 1.0 - s if missing is None else missing
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inside = np.where(s > 0.0, s * gain(loss * missing / likelihood), 0.0)
@@ -73,15 +73,15 @@ def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) ->
 
 def _scale(channel: SupportChannel) -> float:
     """Z e^-epsilon = r + (1-r) pi, by which means of gains are divided."""
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     return r + loss * float(channel.inclusion)
 
 
 def information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
     """Mutual information: exact for listed reports and a uniform prior, otherwise a bracket."""
-    p = prior._vector()
+    p = prior.probabilities()
     if channel.listed is not None:
-        masses = np.clip(channel._masses(p), 0.0, 1.0)
+        masses = np.clip(channel.masses(p), 0.0, 1.0)
         return math.fsum(_gains(channel, masses)) / channel.listed / _scale(channel)
     if p.min() == p.max():
         return uniform_information(channel)
@@ -95,7 +95,7 @@ def small_information(channel: SupportChannel, joint: Floats) -> float:
 
     It is multiplied by the total of ``joint[l, s]``, a multiple of P(L = l, S = s).
     """
-    base, member = channel._columns()
+    base, member = channel.support_table()
     mass = joint.sum(axis=1, keepdims=True)
     p = joint / np.where(mass > 0.0, mass, 1.0)
     held, missing = (np.clip(p @ part, 0.0, 1.0) for part in (member, ~member))
@@ -110,9 +110,9 @@ def uniform_information(channel: SupportChannel) -> float:
 
 
 def _uniform_masses(channel: SupportChannel) -> tuple[Floats, Floats]:
-    """Masses of supports under the uniform prior, and their chances under b."""
+    """Masses of supports under the uniform prior, and their probabilities under b."""
     if channel.listed is not None:
-        masses = np.clip(channel._masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
+        masses = np.clip(channel.masses(np.full(channel.k, 1.0 / channel.k)), 0.0, 1.0)
         return masses, np.full(len(masses), 1.0 / len(masses))
     if isinstance(channel, SubsetChannel):
         return np.array([channel.size / channel.k]), np.ones(1)
@@ -132,21 +132,21 @@ def capacity(channel: SupportChannel) -> Bracket:
     if not channel.symmetric:
         mean = np.array([float(channel.inclusion)])
         most = max(reached, float(_gains(channel, mean)[0]) / _scale(channel))
-    least = LEAST if channel._excess > 0 else 0.0
+    least = LEAST if channel.excess > 0 else 0.0
     return Bracket(reached * (1.0 - _ERROR), max(most * (1.0 + _ERROR), least))
 
 
 def contraction(channel: SupportChannel) -> Bracket:
     """Contraction of the two values that are told apart best.
 
-    Reports support one, the other, or both or none, and the first two have chances e^epsilon c and
-    c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
+    Reports support one, the other, or both or none, and the first two have probabilities e^epsilon
+    c and c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
     (e^epsilon - 1)^2 c/(e^epsilon + 1).
     """
     with localcontext(EXACT):
-        own = Decimal(channel._separation.numerator) / channel._separation.denominator
-        eta = float(own / channel._total() * channel._excess**2 / (channel._odds + 1))
-    least = LEAST if channel._excess > 0 else 0.0
+        own = Decimal(channel.separation.numerator) / channel.separation.denominator
+        eta = float(own / channel.total_weight() * channel.excess**2 / (channel.odds + 1))
+    least = LEAST if channel.excess > 0 else 0.0
     return Bracket(lowered(eta, 4.0), max(min(raised(eta, 4.0), 1.0), least))
 
 
@@ -156,7 +156,7 @@ def correlation(channel: SupportChannel) -> Bracket:
     The squared correlation is the second eigenvalue of a matrix u I + v J. For reports of support
     mass s it is (e^epsilon - 1)^2 s (1-s)/((k-1) Z z), z = 1 + (e^epsilon - 1) s.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     if loss == 0.0:
         return Bracket(0.0, 0.0)
     masses, weights = _uniform_masses(channel)
@@ -167,7 +167,7 @@ def correlation(channel: SupportChannel) -> Bracket:
 
 
 def binomial(n: int, q: float) -> tuple[Floats, Floats]:
-    """Sizes and chances of a binomial law, as ratios to its mode; those that matter."""
+    """Sizes and probabilities of a binomial law, as ratios to its mode; those that matter."""
     mode = min(n, int((n + 1) * q))
     reach = int(14.0 * math.sqrt(n * q * (1.0 - q))) + 60
     up = np.arange(mode, min(n, mode + reach), dtype=np.float64)
@@ -186,9 +186,9 @@ def _bounded_gain(channel: SupportChannel, p: Floats) -> tuple[float, float]:
 
     Given which of the likeliest values are supported, the mean and the variance of the mass of the
     others are known, and its range. The third derivative of the gain in s is positive, so it lies
-    between two parabolas: both touch it inside the range, one meets it at the lower end and is
-    below, the other meets it at the upper end and is above. The mean of a parabola follows from
-    mean and variance; it is that of a law on two points (Markov and Krein).
+    between two parabolas: both touch it inside the range, one meets it at the lower bound and is
+    below, the other meets it at the upper bound and is above. The mean of a parabola follows from
+    mean and variance; it is that of a distribution on two points (Markov and Krein).
     """
     rising = np.sort(p)
     rest, followed = rising[:-_FOLLOWED], rising[-_FOLLOWED:]
@@ -245,21 +245,21 @@ def _two_points(channel: SupportChannel, mean: Floats, end: Floats, variance: fl
 
 def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
     """Both leakages of every listed report."""
-    p = prior._vector()
-    masses = channel._masses(p)
-    sizes = np.rint(channel._masses((p > 0.0).astype(np.float64)))
+    p = prior.probabilities()
+    masses = channel.masses(p)
+    sizes = np.rint(channel.masses((p > 0.0).astype(np.float64)))
     return _leakages(channel, p, masses, sizes, _MASS_ERROR)
 
 
 def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """Largest leakages over reports: those of the least and of the largest supports.
+    """Largest leakages over reports: those of the smallest and of the largest supports.
 
-    Subset selection reaches the sum of the least values, unary encoding every sum. Supports that
-    the prior rules out altogether, or that hold all it allows, tell nothing.
+    Subset selection reaches the sum of the smallest values, unary encoding every sum. Supports that
+    the prior rules out altogether, or that hold all it allows, reveal nothing.
     """
     if channel.listed is not None:
         return leakages(channel, prior).largest()
-    p = prior._vector()
+    p = prior.probabilities()
     rising = np.sort(p[p > 0.0])
     ruled_out = channel.k - len(rising)
     if len(rising) == 1:
@@ -278,7 +278,7 @@ def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float,
 
 def leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
     """Leakage of one report, from the values that it supports. Cost O(k)."""
-    p, member = prior._vector(), channel._members(y)
+    p, member = prior.probabilities(), channel.members(y)
     mass = np.array([math.fsum(p[member])])
     size = np.array([np.count_nonzero(p[member] > 0.0)])
     return float(_leakages(channel, p, mass, size, 2.0**-50).above[0])
@@ -292,7 +292,7 @@ def _leakages(
     above = -ln(r + (1-r) s) unless the support is empty, below = ln(1 + (e^epsilon - 1) s) unless
     it holds every possible value. Both are rounded up by the errors of the masses.
     """
-    r, loss = channel._shrink
+    r, loss = channel.shrink
     possible = p[p > 0.0]
     least, count = float(possible.min()), len(possible)
     low = np.clip(np.maximum(masses - error, least), 0.0, 1.0)
@@ -301,7 +301,7 @@ def _leakages(
         above = np.where(loss * missing < 0.5, -np.log1p(-loss * missing), -np.log(r + loss * low))
         high = np.clip(np.minimum(masses + error, 1.0 - least), 0.0, 1.0)
         grown = np.where(loss * high < r, np.log1p(loss * high / max(r, LEAST)), 0.0)
-        below = np.where(loss * high < r, grown, np.log(r + loss * high) + channel._level)
+        below = np.where(loss * high < r, grown, np.log(r + loss * high) + channel.level)
     empty, full = sizes == 0, sizes == count
     told = ~empty & ~full & (loss > 0.0)
     return Leakages(_raised(above, told), _raised(below, told))

@@ -14,10 +14,10 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries.query import Listed, Query
+from fastpriv.channels.queries import Listed, Query
 from fastpriv.errors import InvalidInput, TooLarge
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.individual.search import as_query
+from fastpriv.measures.individual.adversary import as_query
+from fastpriv.measures.inputs import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
@@ -28,7 +28,7 @@ _TRIED = 30_000
 
 
 def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
-    """Whether the output laws of all databases are permutations of one law.
+    """Whether the output distributions of all databases are permutations of one distribution.
 
     Data independence in the sense of Wu-Xia-He 2020, Definition 12. Randomised response, E_d and
     the rank-based exponential channel have it. Probabilities count as equal up to a relative
@@ -42,7 +42,7 @@ def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
     Notes
     -----
     Cost O(N K log K). A product is data-independent if and only if each of its factors is. For a
-    query only the laws of the answers matter.
+    query only the distributions of the answers matter.
 
     Examples
     --------
@@ -74,7 +74,8 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
     Returns
     -------
     float
-        The bound, computed as the divergence of the law of Z from the uniform law. Rounded up.
+        The bound, computed as the divergence of the distribution of Z from the uniform
+        distribution. Rounded up.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
 def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
     """Whether a data-independent mechanism reaches ln|Y| - H(Z) by a uniformly distributed row.
 
-    Wu-Xia-He 2020, Definition 13: for some row i one can choose a database for each of the m
+    Wu-Xia-He 2020, Definition 13: for some record i one can choose a database for each of the m
     values of x_i such that the output is uniform if the m values are equally likely. The columns
     of this channel with m rows have equal sums. Equal column sums of the whole matrix are neither
     necessary nor sufficient. If the property holds, C_1 = ln|Y| - H(Z) (Corollary 4).
@@ -136,7 +137,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
         return False
     factors = law_factors(mechanism)
     outputs = math.prod(laws.shape[1] ** count for laws, count in factors)
-    # Every row contains the largest probability, which must fit into a column sum of m/|Y|.
+    # Every record contains the largest probability, which must fit into a column sum of m/|Y|.
     top = math.fsum(count * math.log(laws.max()) for laws, count in factors)
     if math.log(max(mechanism.space.sizes)) - math.log(outputs) < top - _SAME * (1.0 - top):
         return False
@@ -175,7 +176,7 @@ def _slices(query: Query) -> list[Sequence[Ints]]:
 
 @singledispatch
 def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
-    """Return matrices with multiplicities: every output law is a product of one row of each.
+    """Return matrices with multiplicities: every output law is a product of one record of each.
 
     In general this is the matrix of the channel, once.
     """
@@ -184,13 +185,13 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 
 @law_factors.register
 def _query_law_factors(channel: QueryChannel) -> list[tuple[Floats, int]]:
-    """Return the laws of the answers that occur."""
-    return [(channel._seen(), 1)]
+    """Return the distributions of the answers that occur."""
+    return [(channel.occurring_rows(), 1)]
 
 
 @law_factors.register
 def _product_law_factors(channel: ProductChannel) -> list[tuple[Floats, int]]:
-    """Return the distinct rows' matrices and the number of rows that use each."""
-    kinds = channel._kernels.distinct
-    counts = np.bincount(channel._kernels.assignment, minlength=len(kinds))
+    """Return the distinct records' matrices and the number of records that use each."""
+    kinds = channel.kernels.distinct
+    counts = np.bincount(channel.kernels.assignment, minlength=len(kinds))
     return [(k.matrix, count) for k, count in zip(kinds, counts.tolist(), strict=True)]

@@ -1,4 +1,9 @@
-"""Named mechanisms of the papers, each a small constructor or a law with its calibration.
+"""Named mechanisms of the papers, with their calibration and their leakage.
+
+``gaussian`` and ``max_entropy`` add noise; ``amplitude`` is the capacity of a bounded input behind
+normal noise. ``counting`` counts ones. ``exponential``, ``selection`` and ``symmetric`` choose an
+output. ``noisy_query`` and ``noisy_sums`` measure noise on a given query, by the tables of
+``noise``. ``memoised`` repeats an answer.
 
 Examples
 --------

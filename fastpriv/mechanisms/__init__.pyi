@@ -1,20 +1,22 @@
 from .counting import GeometricCount, laplace_count_leakage, laplace_count_pml
 from .exponential import exponential, exponential_entropy, exponential_rate
-from .gaussian import GaussianChannel, gaussian_variance
-from .gaussian_comparison import (
+from .gaussian import (
+    GaussianChannel,
     GaussianComparison,
+    GaussianNoise,
     compare_gaussian,
     gaussian_delta,
     gaussian_distortion,
+    gaussian_variance,
+    mean_deviation_bound,
+    noise_comparison,
 )
-from .gaussian_noise import GaussianNoise
 from .max_entropy import MaxEntropyNoise
 from .memoised import Memoised
 from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
+from .noisy_sums import SumQuery
 from .selection import permute_and_flip, report_noisy_max
-from .sum_query import SumQuery
 from .symmetric import binary_symmetric, binary_symmetric_flip
-from .utility import mean_deviation_bound, noise_comparison
 
 __all__ = [
     "GaussianChannel",

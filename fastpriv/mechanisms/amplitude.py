@@ -1,63 +1,92 @@
 """Capacity of Gaussian noise behind a bounded input, certified.
 
-An input x in [-a, a] is seen through y = x + Z with Z standard normal. Smith (1971): the best input
-law has finitely many points. For any law p on points, with output density q,
+An input x in [-a, a] is observed as y = x + Z with Z standard normal. Smith (1971): the best input
+distribution has finitely many points. For any distribution p on points, with output density q,
 
     sum_i p_i D(x_i) <= C <= max over |x| <= a of D(x),        D(x) = KL(N(x, 1) || q).
 
-D is an integral of w ln(w/q), w the density of N(x, 1), which the trapezoidal rule takes with a
-proven error: at height v above the real line, w and every part of q gain the modulus e^(v^2/2), and
-the parts of q keep within an angle a|v| of one direction, so that q has no zero for a|v| < pi/2 and
+D is an integral of w ln(w/q), w the density of N(x, 1). The trapezoidal rule has a proved error. At
+height v above the real line, w and every part of q gain the modulus e^(v^2/2), and the parts of q
+keep within an angle a|v| of one direction. So q has no zero for a|v| < pi/2, and
 
     |ln(w/q)|(u + iv) <= |ln(w/q)|(u) - ln cos(a v) + 2 a v.
 
-As w |ln(w/q)| integrates to at most D + 2 <= 2a^2 + 2, the integrand does to at most
-M = e^(v^2/2) (2a^2 + 6) at a v = 1.2, and a step h errs by at most 2M/(e^(2 pi v/h) - 1)
+The integral of w |ln(w/q)| is at most D + 2 <= 2a^2 + 2. At a v = 1.2 the integral of the integrand
+is therefore at most M = e^(v^2/2) (2a^2 + 6), and a step h errs by at most 2M/(e^(2 pi v/h) - 1)
 (Trefethen and Weideman 2014, Theorem 5.1). The slope D'(x) is the integral of (y - x) w ln(w/q),
-for which (1 + v) (2a^2 + 2a + 8) e^(v^2/2) does. On the window's edge |ln(w/q)| <= 2a (R + a).
+for which the bound is (1 + v) (2a^2 + 2a + 8) e^(v^2/2). At the edge of the window |ln(w/q)| is at
+most 2a (R + a).
 
-Between grid points D is bounded by its curvature, D'' = 1 - E Var(X | Y): at most 1, so that
-D(x + s) <= D(x) + s D'(x) + s^2/2; and at least 1 - a^2, so that it is convex for a <= 1 and even
+Between grid points D is bounded by its curvature, D'' = 1 - E Var(X | Y). It is at most 1, and
+D(x + s) <= D(x) + s D'(x) + s^2/2. It is at least 1 - a^2, so that D is convex for a <= 1 and even
 odds on the two ends are best.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.results import Bracket
 
-#: Half-width R of the window of integration, and phi(R).
+#: Half-width R of the window of integration.
 WINDOW = 9.9
+#: Upper bound on phi(R), the normal density at the edge of the window.
 _TAIL = 2.1e-22
 #: Angle a v at which the integrand is bounded.
 _ANGLE = 1.2
-#: Largest a for which points are moved; largest for which points a fixed distance apart are
-#: weighed, which leaves a bracket of 0.003; beyond it there are closed bounds.
-MOVED, _LARGEST = 12.0, 64.0
-_APART = 0.7
-#: Smallest a; below it, the capacity is at most a^2/2 and nothing more is said.
+#: Smallest a; below it, the bracket goes from 0 to Shannon's bound, about a^2/2.
 _SMALLEST = 1e-140
-#: Entries of an array over inputs and outputs that are looked at in one go.
+#: Largest a for which points are moved to their best places.
+MOVED = 12.0
+#: Largest a for which points a fixed distance apart are weighed, which leaves a bracket of 0.003.
+_LARGEST = 64.0
+#: That distance.
+_APART = 0.7
+#: Entries of an array over inputs and outputs that are computed at a time.
 _BLOCK = 1 << 20
-#: Least width of a bracket, relative to the capacity, and the width for points left in place.
-_FINEST, _COARSE = 1e-11, 1e-4
+#: Smallest width of a bracket, relative to the capacity.
+_FINEST = 1e-11
+#: Relative width for points that are not moved.
+_COARSE = 1e-4
+#: Gap of the capacities that guide the places of points.
+_POLISH_GAP = 1e-13
 #: Most times that a point is added.
 _ROUNDS = 12
+#: Step of sums that only guide a search: good to all digits in practice.
+_STEP = 0.125
+#: Most points whose places are searched: four dimensions.
+_MOST_SEARCHED = 6
+#: Most nodes that a search splits.
+_NODES = 450
+#: Relative width that a search reaches.
+_SEARCHED = 1e-7
+#: Gap of the capacities that guide it.
+_GUIDE_GAP = 1e-9
+#: Pieces of an interval on which D is bounded.
+_PIECES = 4
+#: Width of intervals from which on their middles are tried.
+_NARROW = 0.5
+#: Relative rounding of middles and half-widths of intervals, generously.
+_PLACE_ROUNDING = 1e-9
+#: a^2 and a stay within doubles up to here.
+_LARGE = 1e150
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 def shannon_bound(a: float) -> float:
     """Return ln(1 + a^2)/2, the capacity under a bound a^2 on the power. Rounded up."""
-    half = 0.5 * math.log1p(a * a) if a < 1e150 else math.log(a)
-    return raised(half, 8.0) + 4.0 * math.ulp(0.0)  # a^2 may be lost, or lose digits
+    half = 0.5 * math.log1p(a * a) if a < _LARGE else math.log(a)
+    return raised(half, 8.0) + 4.0 * math.ulp(0.0)  # a^2 may underflow
 
 
 def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
@@ -69,7 +98,7 @@ def amplitude_capacity(a: float, m: float, gap: float) -> Bracket:
     if a <= 1.0:
         bracket = _two_ends(a)
     elif a <= _LARGEST:
-        bracket = _best_points(a, m, gap)
+        bracket = _points_capacity(a, m, gap)
     else:
         bracket = _closed(a, m)
     return Bracket(bracket.lower, min(bracket.upper, _closed(a, m).upper))
@@ -79,32 +108,44 @@ def _closed(a: float, m: float) -> Bracket:
     """Bounds without an integral.
 
     Above: ln m, Shannon's bound, and McKellips' ln(1 + 2a/sqrt(2 pi e)). Below: m' <= m evenly
-    spaced points that are told apart by the nearest one (Fano), and a uniform input, by the
-    entropy power inequality, where there are points enough to imitate it.
+    spaced points that are decoded to the nearest one (Fano); for m infinite also a uniform input,
+    by the entropy power inequality.
     """
-    most = min(shannon_bound(a), math.log1p(2.0 * a / math.sqrt(2.0 * math.pi * math.e)))
-    most = min(most, math.log(m) if m < math.inf else math.inf)
-    least = 0.0
+    upper = min(shannon_bound(a), math.log1p(2.0 * a / math.sqrt(2.0 * math.pi * math.e)))
+    upper = min(upper, math.log(m) if m < math.inf else math.inf)
+    lower = 0.0
     if m == math.inf:
         half = math.sqrt(2.0 / (math.pi * math.e)) * a
-        least = 0.5 * math.log1p(half * half) if half < 1e150 else math.log(half)
+        lower = 0.5 * math.log1p(half * half) if half < _LARGE else math.log(half)
     top = int(min(m, max(2.0, a)))
     for share in (0.25, 0.4, 0.55, 0.7, 0.85, 1.0):
         points = max(2, int(top * share))
-        error = math.erfc(a / (points - 1) / math.sqrt(2.0)) * (1.0 + 1e-12)
-        if 0.0 < error < 0.5:  # Fano's bound grows with the error up to there
-            unsure = -error * math.log(error) - (1.0 - error) * math.log1p(-error)
-            least = max(least, math.log(points) - unsure - error * math.log(points - 1.0))
-        elif error == 0.0:
-            least = max(least, math.log(points) * (1.0 - 1e-15))
-    slack = 64.0 * ULP * (1.0 + math.log(top))
-    return Bracket(max(0.0, least - slack), raised(most, 8.0))
+        lower = max(lower, fano_bound(points, erfc_up(a / (points - 1) / math.sqrt(2.0))))
+    return Bracket(max(0.0, lowered(lower, 64.0)), raised(upper, 8.0))
+
+
+def fano_bound(m: int, error: float) -> float:
+    """Lower bound on the information of m equally likely points, decoded with an error probability.
+
+    By Fano's inequality it is ln m - h(error) - error ln(m - 1), where h is the binary entropy. The
+    bound falls with the error up to 1/2, so that an upper bound on the error will do.
+    """
+    if not error < 0.5:
+        return 0.0
+    unsure = -math.log1p(-error) * (1.0 - error) + error * math.log(m - 1.0)
+    unsure -= error * math.log(error) if error > 0.0 else 0.0
+    return max(0.0, math.log(m) - unsure - 64.0 * ULP * (1.0 + math.log(m)))
+
+
+def erfc_up(x: float) -> float:
+    """Return erfc(x), raised by far more than its relative error."""
+    return math.erfc(x) * (1.0 + 1e-12)
 
 
 def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
-    """Return a power of two as step, and the error of rule and window, well below an ulp of scale.
+    """Return the step, a power of two, and the error of rule and window, about an ulp of scale.
 
-    The window is taken wide enough for phi(R) to be phi(WINDOW) times the scale.
+    The window must be so wide that phi(R) is phi(WINDOW) times the scale.
     """
     step = 0.25
     while True:
@@ -175,14 +216,14 @@ class Mixture:
         return value, slope, error
 
     def information(self) -> float:
-        """Return the mutual information of the law. Rounded down."""
+        """Return the mutual information of the weights, rounded down."""
         value, _, error = self.divergences(self.points)
         return float(lowered(((value - error) * self.weights).sum(), 16.0)) - self._error
 
     def ceiling(self, target: float) -> float:
         """Upper bound on D over [-a, a]: cells are halved until they stay below the target.
 
-        A target that D itself exceeds somewhere gives way to a little more than that.
+        The target is raised above every value of D that is found.
         """
         half = self.a / (8 * math.ceil(self.a))
         middle: Floats = np.arange(1.0, 8 * math.ceil(self.a), 2.0) * half
@@ -190,8 +231,7 @@ class Mixture:
         while len(middle):
             value, slope, error = self.divergences(middle)
             target = max(target, float((value + 2.0 * error).max()) * (1.0 + _FINEST))
-            # Middles are rounded: cells reach a little further than half their width.
-            reach = half * (1.0 + 1e-9) + 4.0 * ULP * self.a
+            reach = half * (1.0 + _PLACE_ROUNDING) + 4.0 * ULP * self.a
             bound = value + np.abs(slope) * reach + 0.5 * reach * reach + 2.0 * error
             rest = bound > target
             most = max(most, float(bound[~rest].max(initial=0.0)))
@@ -208,17 +248,17 @@ def _symmetric(a: float, inner: Floats, centre: bool) -> Floats:
 def _solve(a: float, points: Floats) -> tuple[float, Floats, Floats]:
     """Return the information of the best weights on points, the weights, and D' at the points.
 
-    Nothing of this is certified, and a step of 1/8 is good to all digits in practice: the zeros of
-    the output density keep off the real line by pi over the distance of points.
+    Used only to guide a search. The step is fine enough in practice: the zeros of the output
+    density are at a distance of pi over the distance of points from the real line.
     """
-    reach = math.ceil(8.0 * (a + WINDOW))
-    y = np.arange(-reach, reach + 1) * 0.125
-    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (0.125 / ROOT_TWO_PI)
-    capacity, law = matrix_capacity(rows, 1e-13)
-    law = 0.5 * (law + law[::-1])
-    mixed = rows * law[:, None]
+    reach = math.ceil((a + WINDOW) / _STEP)
+    y = np.arange(-reach, reach + 1) * _STEP
+    rows = np.exp(-0.5 * (y - points[:, None]) ** 2) * (_STEP / ROOT_TWO_PI)
+    capacity, weights = matrix_capacity(rows, _POLISH_GAP)
+    weights = 0.5 * (weights + weights[::-1])
+    mixed = rows * weights[:, None]
     mean = (mixed * points[:, None]).sum(axis=0) / mixed.sum(axis=0)
-    return capacity.lower, law, points - (rows * mean).sum(axis=1)
+    return capacity.lower, weights, points - (rows * mean).sum(axis=1)
 
 
 def _polish(a: float, inner: Floats, centre: bool) -> Mixture:
@@ -227,9 +267,9 @@ def _polish(a: float, inner: Floats, centre: bool) -> Mixture:
 
     def negative(where: Floats) -> tuple[float, Floats]:
         points = _symmetric(a, where, centre)
-        value, law, slopes = _solve(a, points)
+        value, weights, slopes = _solve(a, points)
         own = slice(len(points) - 1 - len(where), -1)
-        return -value, -2.0 * law[own] * slopes[own]
+        return -value, -2.0 * weights[own] * slopes[own]
 
     if len(inner):
         options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 200}
@@ -257,7 +297,7 @@ def _optimum(a: float, gap: float) -> tuple[int, Bracket]:
 
 
 def _grow(a: float, gap: float) -> Mixture:
-    """Start from few points and add one where most is left to gain, until that is nothing."""
+    """Start from few points and add one where D is largest, until the bracket is narrow."""
     inner, centre = _evenly(a, max(2, int(a / 1.1) + 1))
     x = np.linspace(0.0, a, 64 * math.ceil(a))
     for _ in range(_ROUNDS):
@@ -276,15 +316,15 @@ def _grow(a: float, gap: float) -> Mixture:
 
 
 def _evenly(a: float, count: int) -> tuple[Floats, bool]:
-    """Return evenly spaced points: those inside, on the positive side, and whether 0 is one."""
+    """Return the inner positive ones of evenly spaced points, and whether 0 is a point."""
     points = np.linspace(-a, a, count)
     return points[points > 1e-9 * a][:-1], count % 2 == 1
 
 
-def _best_points(a: float, m: float, gap: float) -> Bracket:
-    """Bracket for m points: exact where that many reach the capacity of the interval.
+def _points_capacity(a: float, m: float, gap: float) -> Bracket:
+    """Bracket for m points; narrow if so many points reach the capacity of the interval.
 
-    Two points are best at the ends: moved closer, they are what they were behind more noise.
+    Two points are best at the ends: closer points are the same points behind more noise.
     """
     if m == 2.0:
         ends = Mixture(a, np.array([-a, a]), np.array([0.5, 0.5]))
@@ -296,3 +336,118 @@ def _best_points(a: float, m: float, gap: float) -> Bracket:
         return all_points
     mixture = (_polish if a <= MOVED else _weigh)(a, *_evenly(a, int(m)))
     return Bracket(min(mixture.information(), all_points.upper), all_points.upper)
+
+
+# The best m points in an interval, by branch and bound over their places.
+#
+# The outermost of m points belong at the ends of [-a, a]: stretched points are the same points
+# behind less noise. A node holds an interval for each of the m - 2 others. For any output
+# distribution q, points in these intervals have at most the capacity
+#
+#     max of D(-a), D(a) and the largest D(x) of an x in the intervals.
+#
+# Between places D'' <= 1 bounds D. With q the output distribution of the best input on the bounds
+# and middles of the intervals, this exceeds the best points in them by the square of their widths
+# only: several points in one interval carry that much more than one of them. So near the optimum a
+# bounded number of nodes is left at each width.
+
+
+Intervals = tuple[tuple[float, float], ...]
+
+
+@lru_cache(maxsize=64)
+def best_points(a: float, m: float, known: Bracket, gap: float) -> Bracket:
+    """Narrow a bracket for m points in [-a, a], to a relative width of 1e-7 or the gap.
+
+    Cost at most 450 nodes of a few milliseconds; after them the bracket may be wider. It is
+    returned unchanged for more than 6 points or a > 12.
+    """
+    if a > MOVED or not 2 < m <= _MOST_SEARCHED or known.width <= gap * min(1.0, known.lower):
+        return known
+    search = _Search(a, int(m), known.lower, max(gap, _SEARCHED))
+    return Bracket(search.lower, max(search.lower, min(known.upper, search.run(known.upper))))
+
+
+class _Node(NamedTuple):
+    """An upper bound on the capacity of points in some intervals."""
+
+    bound: float
+    intervals: Intervals
+
+
+class _Search:
+    """Search for points better than the best ones so far, which carry ``lower`` nats."""
+
+    def __init__(self, a: float, m: int, lower: float, gap: float) -> None:
+        self.a, self.m, self.lower, self.gap = a, m, lower, gap
+        reach = math.ceil((a + WINDOW) / _STEP)
+        self._outputs = np.arange(-reach, reach + 1) * _STEP
+        #: Largest bound of the nodes that were closed.
+        self.settled = 0.0
+
+    @property
+    def target(self) -> float:
+        """Nodes with an upper bound of at most this value need no further splits."""
+        return self.lower + self.gap * min(1.0, self.lower)
+
+    def run(self, upper: float) -> float:
+        """Return an upper bound on all points."""
+        root = _Node(upper, ((-self.a, self.a),) * (self.m - 2))
+        search = BestFirst([root], self.split)
+        spent = itertools.count()
+        left = search.run(lambda: self.target, lambda: next(spent) >= _NODES)
+        return max(self.settled, left)
+
+    def split(self, node: _Node) -> list[_Node]:
+        """Return the halves of a node that may hold better points; try middles of narrow ones."""
+        kept = []
+        for part in _halves(node.intervals):
+            bound = min(node.bound, self.bound(part))
+            if bound > self.target and max(high - low for low, high in part) < _NARROW:
+                self.try_points(np.array([0.5 * (low + high) for low, high in part]))
+            if bound > self.target:
+                kept.append(_Node(bound, part))
+            else:
+                self.settled = max(self.settled, bound)
+        return kept
+
+    def bound(self, node: Intervals) -> float:
+        """Return an upper bound on all points in the intervals."""
+        places = [p for low, high in node for p in (low, 0.5 * (low + high), high)]
+        points = np.unique([-self.a, *places, self.a])
+        mixture = Mixture(self.a, points, self.weigh(points))
+        cuts = [np.linspace(low, high, 2 * _PIECES + 1) for low, high in node]
+        x = np.concatenate([[-self.a, self.a], *(cut[1::2] for cut in cuts)])
+        half = np.concatenate([[0.0, 0.0], *(np.diff(cut)[::2] for cut in cuts)])
+        half = half * (1.0 + _PLACE_ROUNDING) + 16.0 * ULP * self.a
+        value, slope, error = mixture.divergences(x)
+        bounds = value + np.abs(slope) * half + 0.5 * half * half + error * (1.0 + half)
+        return raised(float(bounds.max()), 16.0)
+
+    def try_points(self, inner: Floats) -> None:
+        """Keep points if they carry more than the best ones so far."""
+        points = np.unique([-self.a, *inner, self.a])
+        mixture = Mixture(self.a, points, self.weigh(points))
+        self.lower = max(self.lower, mixture.information())
+
+    def weigh(self, points: Floats) -> Floats:
+        """Return the best weights on points; used only to guide the search."""
+        rows = np.exp(-0.5 * (self._outputs - points[:, None]) ** 2) * (_STEP / ROOT_TWO_PI)
+        return matrix_capacity(rows, _GUIDE_GAP)[1]
+
+
+def _halves(node: Intervals) -> list[Intervals]:
+    """Halve the widest interval; points stay in order, and of mirror images one is kept."""
+    k = max(range(len(node)), key=lambda j: node[j][1] - node[j][0])
+    low, high = node[k]
+    middle = 0.5 * (low + high)
+    parts = []
+    for half in ((low, middle), (middle, high)):
+        intervals = [*node[:k], half, *node[k + 1 :]]
+        for j in range(1, len(intervals)):  # x_1 <= x_2 <= ...
+            intervals[j] = max(intervals[j][0], intervals[j - 1][0]), intervals[j][1]
+        for j in range(len(intervals) - 2, -1, -1):
+            intervals[j] = intervals[j][0], min(intervals[j][1], intervals[j + 1][1])
+        if all(p <= q for p, q in intervals) and intervals[0][0] + intervals[-1][0] <= 0.0:
+            parts.append(tuple(intervals))
+    return parts

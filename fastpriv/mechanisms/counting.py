@@ -1,8 +1,14 @@
-"""How many rows hold a one? Laplace noise measured exactly, geometric noise drawn exactly."""
+"""Counts of ones: with Laplace noise, with geometric noise, and compared with a threshold.
+
+Laplace noise is measured exactly, geometric noise is drawn exactly, and the truthful answer to "are
+there more than t?" is measured without noise.
+"""
 
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -22,28 +28,44 @@ from fastpriv._core.rounding import (
     round_up,
 )
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.power_law import FAR, PowerLaw
-from fastpriv._sampling.rejection import Sampler
+from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler
 from fastpriv.channels import QueryChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described, short
 
-__all__ = ["GeometricCount", "laplace_count_leakage", "laplace_count_pml"]
+__all__ = [
+    "GeometricCount",
+    "laplace_count_leakage",
+    "laplace_count_pml",
+    "threshold_query_bound",
+    "threshold_query_leakage",
+]
 
-#: Minus the least logarithm of a chance in a kernel: well inside the range of doubles.
+
+#: Minus the smallest logarithm of a probability in a kernel: well inside the range of doubles.
 _FURTHEST = 690.0
-#: Largest level whose ratio of chances doubles can hold.
+#: Largest level whose ratio of probabilities is a double.
 _STEEPEST = 700.0
-#: Least chance of a one: sums relative to binomial probabilities then stay far from overflow.
+#: Smallest probability of a one: sums relative to binomial probabilities then do not overflow.
 _RAREST = 1e-100
+#: Terms of the order 10^9 cancel, down to 10^-33 in a divergence where t/n and p are an ulp apart.
+_DIGITS = Context(prec=64)
+_HALF_LOG_TWO_PI = Decimal("0.9189385332046727417803297364056176398614")
+#: Coefficients of Stirling's series; from 256 on they are good to 25 digits.
+_STIRLING = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360)]
+_STIRLING_FROM = 256
+#: Terms of a binomial tail that are summed at a time.
+_CHUNK = 4096
+#: Terms below this share of a tail are left out; the result is raised by far more.
+_NEGLIGIBLE = 1e-20
 
 
 def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
     """Pointwise maximal leakage of one row from the fraction of ones with Laplace noise.
 
     sup l(D_i -> y) = 1/(nb) - ln((1 - c) + c e^(1/(nb))), over outputs y and over priors under
-    which the n rows are independent and hold a one with the same chance in [c, 1 - c]. Saeidian
-    et al. 2024, Proposition 4.6, prove that it is an upper bound; it is attained, by y >= 1 at
-    the chance c (see :func:`laplace_count_leakage`).
+    which the n rows are independent and hold a one with the same probability in [c, 1 - c].
+    Saeidian et al. 2024, Proposition 4.6, prove that it is an upper bound; it is attained, by y >=
+    1 at the probability c (see :func:`laplace_count_leakage`).
 
     Parameters
     ----------
@@ -52,7 +74,7 @@ def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
     scale : float
         Scale b of the Laplace noise on the fraction of ones, above 0.
     c : float
-        Least chance of a one and of a zero, between 0 and 1/2; 0 gives the level 1/(nb) of
+        Least probability of a one and of a zero, between 0 and 1/2; 0 gives the level 1/(nb) of
         differential privacy.
 
     Returns
@@ -72,7 +94,7 @@ def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
 def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Floats:
     """Leakage l(D_i -> y) about one row at each output of the Laplace mechanism for a fraction.
 
-    Y is the fraction of ones among n independent rows, each a one with chance p, plus Laplace
+    Y is the fraction of ones among n independent rows, each a one with probability p, plus Laplace
     noise of scale b; l(D_i -> y) is the log of the largest p(y | d_i) over p(y) (Saeidian et al.
     2024, section 4.1). Flat for y <= 0 and y >= 1, where it is largest.
 
@@ -83,22 +105,21 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     scale : float
         Scale b of the noise, above 0.
     p : float
-        Chance that a row holds a one: 0, or at least 1e-100.
+        Probability that a row holds a one: 0, or at least 1e-100.
     y : array of float
         Outputs; infinities are allowed.
 
     Returns
     -------
     ndarray
-        Leakage in nats at each y, rounded up by about 1e-14 sqrt(n) of its two parts, what values
-        below y and above y tell, which cancel near the middle.
+        Leakage in nats at each y, rounded up by about 1e-14 sqrt(n) of its two parts, from values
+        below y and above y, which cancel near the middle.
 
     Notes
     -----
-    Both conditional densities are sums of binomial probabilities times exponentials, which two
-    recursions of positive terms, relative to the term nearest to y, give for all y at once. Their
-    difference is formed without cancellation, so that the leakage has its digits also for wide
-    noise. Cost O(n + len(y)).
+    Both conditional densities are sums of binomial probabilities times exponentials. Two recursions
+    of positive terms, relative to the term nearest to y, give them for all y at once. Their
+    difference is formed without cancellation. Cost O(n + len(y)).
 
     Examples
     --------
@@ -107,18 +128,18 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     array([0.2103, 0.0134, 0.0301, 0.5843])
     """
     n, t = check.integer(n, "n", 1), _step(n, scale)
-    chance = check.real(p, "p", 0.0, 1.0)
-    if 0.0 < chance < _RAREST:
-        raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {chance:g}")
+    probability = check.real(p, "p", 0.0, 1.0)
+    if 0.0 < probability < _RAREST:
+        raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {probability:g}")
     places = np.asarray(check.array(y, "y"), dtype=np.float64)
     if np.isnan(places).any():
         raise InvalidInput("y must not hold a NaN")
-    if chance in (0.0, 1.0):  # the row is known beforehand
+    if probability in (0.0, 1.0):  # the row is known beforehand
         return np.zeros(places.shape)
     rest, decay = n - 1, math.exp(-t)
     below, above = np.empty(n), np.empty(n)
-    kernels.tilted_sums(rest, (1.0 - chance) / chance, decay, below)
-    kernels.tilted_sums(rest, chance / (1.0 - chance), decay, above)
+    kernels.tilted_sums(rest, (1.0 - probability) / probability, decay, below)
+    kernels.tilted_sums(rest, probability / (1.0 - probability), decay, above)
     # With S the count of the other rows: y is f above the k-th possible count, in steps of 1/n.
     # In two parts of few bits each n y is exact up to 2^-50.
     inner = np.clip(places, 0.0, 1.0)
@@ -140,8 +161,10 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     error = slack * (lean * (down * left + up * right) + np.abs(turn)) + min(16.0 * t * ULP, 1.0)
     likely, other = np.maximum(one, zero), np.minimum(one, zero)
     likelier_one = excess > 0.0
-    own = np.where(likelier_one, chance, 1.0 - chance)  # chance of the likelier value
-    rest_of = np.where(likelier_one, 1.0 - chance, chance)
+    own = np.where(
+        likelier_one, probability, 1.0 - probability
+    )  # probability of the likelier value
+    rest_of = np.where(likelier_one, 1.0 - probability, probability)
     loss = np.minimum((np.abs(excess) + error) / likely, 1.0)
     ratio = other / likely * (1.0 - slack)
     # One minus what the odds lose is known to all digits, unless little of one is left.
@@ -156,9 +179,9 @@ class GeometricCount:
     """A count of ones with two-sided geometric noise, drawn exactly.
 
     P(Z = z) is proportional to e^(-epsilon |z|), and the released count is count + Z, clamped to
-    0 .. n (post-processing, which can only help). Its level of differential privacy is epsilon,
-    of what is drawn and not of an idealisation: no probability is rounded. It is the integer
-    counterpart of the Laplace mechanism (Ghosh, Roughgarden and Sundararajan 2009).
+    0 .. n. The draws themselves have the differential privacy level epsilon: no probability is
+    rounded. It is the integer counterpart of the Laplace mechanism (Ghosh, Roughgarden and
+    Sundararajan 2009).
 
     Parameters
     ----------
@@ -178,7 +201,7 @@ class GeometricCount:
     True
     >>> query.realised_level(), round(fp.dp_level(query.channel()), 12)
     (0.5, 0.5)
-    >>> round(query.pml_level(0.5), 6)  # rows that are ones with chance 1/2
+    >>> round(query.pml_level(0.5), 6)  # rows that are ones with probability 1/2
     0.21907
     """
 
@@ -204,8 +227,8 @@ class GeometricCount:
         counts : array of int
             True counts, 0 .. n.
         rng : numpy.random.Generator or int, optional
-            Source of randomness; by default a cryptographic one. Give a generator or a seed only
-            for work that must be repeatable: what it draws protects nobody.
+            Source of randomness; by default a cryptographic one. A generator or a seed makes the
+            draws repeatable and NOT private.
 
         Returns
         -------
@@ -225,25 +248,25 @@ class GeometricCount:
         return self.epsilon
 
     def spending(self) -> dict[str, float]:
-        """Return what one release costs a ledger: epsilon, and n epsilon between any two tables."""
+        """Return the cost of one count: epsilon, and n epsilon between any two tables."""
         everything = round_up(self.n * self.epsilon)
         return {"dp": self.epsilon, "strong-dp": everything, "pml-all-priors": everything}
 
     def pml_level(self, c: float = 0.0) -> float:
-        """Largest leakage about one row, where rows are ones with one chance in [c, 1 - c].
+        """Largest leakage about one row, if rows are ones with one probability in [c, 1 - c].
 
-        epsilon - ln((1 - c) + c e^epsilon), as for the Laplace mechanism and for the same reason:
-        a clamped (or very large) count tilts the odds of every row by e^epsilon. Rounded up.
+        It is epsilon - ln((1 - c) + c e^epsilon), as for the Laplace mechanism: a clamped (or very
+        large) count tilts the odds of every row by e^epsilon. Rounded up.
         """
         return _tilted_level(self.epsilon, check.real(c, "c", 0.0, 0.5))
 
     def kernel(self) -> Floats:
         """Return P(released = y | count = v) of the clamped release, (n + 1) x (n + 1) doubles.
 
-        Chances below e^-690 are raised to it: the draws have no impossible counts, and a double
-        of zero would give an infinite level. Neighbouring counts then still have a ratio of at
-        most e^epsilon, up to the rounding of doubles: the certified level of these doubles is
-        ``dp_level(channel())``, and draws have the level epsilon itself.
+        Probabilities below e^-690 are raised to it, because a zero would give an infinite level.
+        Neighbouring counts then still have a ratio of at most e^epsilon, up to the rounding of
+        doubles. The certified level of these doubles is ``dp_level(channel())``; draws have the
+        level epsilon itself.
         """
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
         if self.epsilon > _STEEPEST:
@@ -284,3 +307,146 @@ def _tilted_level(t: float, c: float) -> float:
     if t < 1.0:
         return -log1p_down(lowered((1.0 - c) * expm1_down(-t), 4.0))
     return -log_down(lowered(c + (1.0 - c) * exp_down(-t), 5.0))
+
+
+# The truthful answer to "are there more than t?".
+
+
+def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> float:
+    """Pointwise maximal leakage of a truthful answer to "do more than t of n rows hold a one?".
+
+    The rows are independent and hold a one with probability p. The answer yes leaks
+    -ln P(Bin(n, p) > t), the answer no -ln P(Bin(n, p) <= t) (Saeidian et al. 2024,
+    Example 3.11): little if the answer is nearly certain, although no noise is added.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    t : int
+        The threshold, at least 0.
+    p : float
+        Probability that a row holds a one.
+    answer : bool
+        Which answer was given: yes (more than t) by default.
+
+    Returns
+    -------
+    float
+        Leakage in nats, rounded up by about 1e-12 of itself for n up to 10^7; infinite for an
+        impossible answer, 0 if it underflows.
+
+    Notes
+    -----
+    The tail without the mean is one probability, computed with 64 digits, times a sum of positive
+    terms that fall from 1: nothing cancels and nothing underflows. The other tail is its
+    complement. Cost O(sqrt(n)).
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> round(fp.threshold_query_leakage(200, 60, 0.5), 12)  # P(Bin <= 60), nearly
+    7.535e-09
+    >>> round(fp.threshold_query_leakage(10**7, 10**7 // 2, 0.5, answer=False), 6)
+    0.692895
+    """
+    n, t, probability = _checked(n, t, p)
+    answer = check.flag(answer, "answer")
+    if t >= n or probability == 0:
+        return math.inf if answer else 0.0
+    if probability == 1:
+        return 0.0 if answer else math.inf
+    yes = 2 * t + 1 > 2 * n * probability  # which answer has the tail without the mean
+    tail = _log_tail(n, t + 1, probability) if yes else _log_tail(n, n - t, 1 - probability)
+    level = -tail if yes == answer else _log_complement(tail)
+    spread = math.sqrt(n * float(probability * (1 - probability)))
+    return raised(level, 64.0 + 6.0 * spread + min(-tail, 745.0))
+
+
+def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> float:
+    """Chernoff bound on :func:`threshold_query_leakage`, for an answer that is to be expected.
+
+    -ln(1 - exp(-n KL(t/n || p))) for the answer yes, which needs t/n < p, and the same with t + 1
+    in place of t for the answer no, which needs (t + 1)/n > p (Saeidian et al. 2024,
+    Example 3.11 and Figure 1; at equality, which the paper admits, the bound is infinite).
+
+    Parameters
+    ----------
+    n, t, p, answer
+        As for :func:`threshold_query_leakage`.
+
+    Returns
+    -------
+    float
+        Upper bound in nats, rounded up; 0 if it underflows.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.threshold_query_bound(200, 60, 0.5) > fp.threshold_query_leakage(200, 60, 0.5)
+    True
+    """
+    n, t, probability = _checked(n, t, p)
+    answer = check.flag(answer, "answer")
+    count = t if answer else t + 1
+    if not (count < n * probability if answer else count > n * probability):
+        need = "t/n < p" if answer else "(t + 1)/n > p"
+        raise InvalidInput(
+            f"the Chernoff bound for this answer holds for {need} only, got n = {short(n)}, "
+            f"t = {short(t)}, p = {described(p)}; ask threshold_query_leakage, which is exact"
+        )
+    if count > n or probability in (0, 1):  # the answer is certain
+        return 0.0
+    with localcontext(_DIGITS):
+        parts = [(count, probability), (n - count, 1 - probability)]
+        exponent = float(
+            sum(k * (_decimal(Fraction(k)) / _decimal(n * c)).ln() for k, c in parts if k)
+        )
+    return raised(_log_complement(-exponent), 2.0 * (16.0 + exponent))
+
+
+def _checked(n: int, t: int, p: float) -> tuple[int, int, Fraction]:
+    rows = check.integer(n, "n", 1)
+    check.fits(rows, "a database", "use fewer rows")
+    probability = Fraction(check.real(p, "p", least=0.0, most=1.0))
+    return rows, check.integer(t, "t", 0), probability
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _log_complement(log_tail: float) -> float:
+    """Return -ln(1 - e^log_tail), accurate also if the tail is close to 0 or 1."""
+    if log_tail > -0.5:
+        return -math.log(-math.expm1(log_tail))
+    return -math.log1p(-math.exp(log_tail))
+
+
+def _log_tail(n: int, k: int, probability: Fraction) -> float:
+    """Return ln P(Bin(n, probability) >= k) for k of at least the mean, where terms fall."""
+    odds = float(min(probability / (1 - probability), Fraction(10**300)))  # of use only while k < n
+    total = last = 1.0
+    at = k
+    while at < n and last > total * _NEGLIGIBLE:
+        steps = np.arange(at, min(n, at + _CHUNK), dtype=np.float64)
+        terms = last * np.cumprod((n - steps) / (steps + 1.0) * odds)
+        total, last, at = total + float(terms.sum()), float(terms[-1]), at + len(steps)
+    return _log_probability(n, k, probability) + math.log(total)
+
+
+def _log_probability(n: int, k: int, probability: Fraction) -> float:
+    """Return ln P(Bin(n, probability) = k): terms of order n that cancel, hence many digits."""
+    with localcontext(_DIGITS):
+        ways = _log_factorial(n) - _log_factorial(k) - _log_factorial(n - k)
+        return float(
+            ways + k * _decimal(probability).ln() + (n - k) * _decimal(1 - probability).ln()
+        )
+
+
+def _log_factorial(n: int) -> Decimal:
+    """Return ln n!, by Stirling's series if n is large enough."""
+    if n < _STIRLING_FROM:
+        return Decimal(math.factorial(n)).ln()
+    series = sum(Decimal(a) / b / Decimal(n) ** (2 * j + 1) for j, (a, b) in enumerate(_STIRLING))
+    return (n + Decimal("0.5")) * Decimal(n).ln() - n + _HALF_LOG_TWO_PI + series

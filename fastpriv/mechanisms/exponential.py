@@ -19,8 +19,10 @@ from fastpriv.spaces import Space
 
 __all__ = ["exponential", "exponential_entropy", "exponential_rate"]
 
-#: Most outputs whose entropy is told.
+#: Most outputs whose entropy is computed.
 _MANY = 1 << 1000
+#: Rate at which doubles hold a certain answer.
+_CERTAIN = 1e3
 #: Below this value of k * rate the entropy's distance from ln k is summed as a series.
 _NEAR = 0.5
 #: B_2j (2j - 1) / (2j (2j)!), j = 1, 2, ...: coefficients of that series.
@@ -43,17 +45,18 @@ def exponential(
     rate: float,
     space: Space | ArrayLike,
 ) -> QueryChannel:
-    """Answer a query by an output whose chance falls with its rank in closeness to the truth.
+    """Answer a query by an output whose probability falls with its rank in closeness to the truth.
 
     p(y|x) is proportional to e^(-rate j) for the output y with exactly j others before it when
     outputs are ordered by their distance from f(x) (Wu-Xia-He 2020, Definition 15). It depends on
-    ranks only, so that every row is a permutation of one law and C_1 <= ln k - H(Z) (Corollary 5).
+    ranks only, so that every row is a permutation of one distribution and C_1 <= ln k - H(Z)
+    (Corollary 5).
 
     Parameters
     ----------
     values : array of length N
         The query's answer f(x) for every database, in C order: numbers that ``distance`` takes,
-        or rows of it where it is an array.
+        or its rows if it is an array.
     outputs : sequence of k
         The outputs, in order; the channel returns indices into it.
     distance : callable or 2-D array
@@ -107,7 +110,7 @@ def exponential(
 
 
 def exponential_entropy(k: int, rate: float) -> float:
-    """Entropy H(Z) of the exponential channel's output, in nats, whatever the database.
+    """Entropy H(Z) of the exponential channel's output, in nats, the same for every database.
 
     With l = rate: H(Z) = ln((1 - e^-kl)/(1 - e^-l)) + l/(e^l - 1) - kl/(e^kl - 1) (Wu-Xia-He 2020,
     eq. (82)), from ln k at rate 0 down to 0 at infinity.
@@ -146,10 +149,10 @@ def exponential_entropy(k: int, rate: float) -> float:
 
 
 def exponential_rate(k: int, epsilon: float) -> float:
-    """Largest rate at which the exponential channel on k outputs tells at most epsilon nats.
+    """Largest rate at which the exponential channel on k outputs leaks at most epsilon nats.
 
     The l with ln k - H(Z) = epsilon (Wu-Xia-He 2020, Corollary 5, eq. (83)), where the paper's
-    parameter is N = 1/l. Any individual learns or loses at most epsilon, whatever the query.
+    parameter is N = 1/l. The channel leaks at most epsilon about any individual, for every query.
 
     Parameters
     ----------
@@ -163,11 +166,12 @@ def exponential_rate(k: int, epsilon: float) -> float:
     -------
     float
         The rate, rounded down: ln k - H(Z) <= epsilon holds at the float returned, and for the
-        rounded law that :func:`exponential` keeps.
+        rounded distribution that :func:`exponential` keeps.
 
     Notes
     -----
-    Bisection over floats; about 20 laws of k entries, formed next to the root of the formula.
+    Bisection over floats; about 20 distributions of k entries, formed next to the root of the
+    formula.
 
     Examples
     --------
@@ -184,9 +188,9 @@ def exponential_rate(k: int, epsilon: float) -> float:
 
     if epsilon == 0.0:
         return 0.0
-    # Doubles hold no difference between the law at 1000 and a certain answer, which tells ln k.
-    above = least_float(lambda rate: _formula(k, rate) > epsilon, 0.0, 1e3)
-    # Laws cost k each: they are formed next to the root of the formula, if it is theirs.
+    # In doubles the distribution at rate 1000 is a certain answer, which leaks ln k.
+    above = least_float(lambda rate: _formula(k, rate) > epsilon, 0.0, _CERTAIN)
+    # Distributions cost k each: they are formed next to the root of the formula, if it is theirs.
     low = lowered(above, 8.0 * (k + 16384))
     if _leakage(k, low) > epsilon:
         low, above = 0.0, low
@@ -201,7 +205,7 @@ def _rate(rate: float) -> float:
 
 
 def _law(k: int, rate: float) -> Floats:
-    """Chances of ranks 0 .. k - 1, which fall by e^-rate each."""
+    """Probabilities of ranks 0 .. k - 1, which fall by e^-rate each."""
     ranks = np.arange(k, dtype=np.float64)
     with np.errstate(under="ignore", over="ignore"):
         weights = np.exp(-np.multiply(rate, ranks, where=ranks > 0, out=np.zeros(k)))
@@ -227,13 +231,13 @@ def _shortfall(k: int, rate: float) -> float:
 def _formula(k: int, rate: float) -> float:
     """Upper bound on ln k - H(Z)."""
     if k * rate < _NEAR:
-        # The least doubles, which squares of rates round to, are granted beside the digits.
+        # The smallest doubles, to which squares of rates round, are added to the rounding.
         return raised(_shortfall(k, rate), 64.0) + 16.0 * math.ulp(0.0)
     return math.log(k) - exponential_entropy(k, rate) + 64.0 * ULP * (1.0 + math.log(k))
 
 
 def _leakage(k: int, rate: float) -> float:
-    """Upper bound on ln k - H(Z), of the law itself and of its rounded chances."""
+    """Upper bound on ln k - H(Z), of the distribution itself and of its rounded probabilities."""
     law, uniform = _law(k, rate)[None], np.full(k, 1.0 / k)
     rounded = kernels.row_divergences(law, uniform, np.zeros(k), 0, 1, np.empty(1))
     return max(_formula(k, rate), rounded)

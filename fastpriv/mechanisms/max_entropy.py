@@ -13,15 +13,18 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.power_law import FAR, PowerLaw, solve
-from fastpriv._sampling.rejection import Sampler
+from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler, solve
 from fastpriv.channels import Channel
 from fastpriv.errors import InvalidInput, TooLarge
 
 __all__ = ["MaxEntropyNoise"]
 
-#: Largest cycle: its laws are summed term by term.
+#: Largest cycle: its weights are summed term by term.
 _MAX_MODULUS = 1 << 24
+#: Relative error of the noise's own moment, for each unit of its exponents.
+_MOMENT_ERROR = 1e-14
+#: Above 1 by far more than the relative error of a growth.
+_GROWTH_UP = 1.0 + 1e-12
 #: Norms whose sum is a double.
 _MAX_NORM = 1e300
 
@@ -31,26 +34,26 @@ class MaxEntropyNoise:
 
     P(Z = i) = A B^(-|i|^p) (Makhdoumi and Fawaz 2013, Lemma 1): two-sided geometric for p = 1, the
     discrete Gaussian of Canonne, Kamath and Steinke 2020 for p = 2, uniform on
-    |i| <= floor(distortion) for p = inf. What it leaks about a signal is bounded by
-    :meth:`leakage_bound`. That no other noise of that norm has a lower worst case (their
-    Proposition 3) is not true on the integers: see the page of the paper.
+    |i| <= floor(distortion) for p = inf. :meth:`leakage_bound` bounds what it leaks about a signal.
+    Proposition 3 there, that no other noise of that norm has a lower worst case, is false on the
+    integers: see the page of the paper.
 
     Parameters
     ----------
     p : float
-        The power in the distortion, between 0.05 and 500, or infinity. The paper has p >= 1.
+        The power in the distortion, between 0.05 and 500, or infinity. In the paper p >= 1.
     distortion : float
         The norm D = (E|Z|^p)^(1/p) that the noise may have, at least 0; for p = inf the largest
         |Z|. It is the distortion E[|Y - X|^p]^(1/p) of Y = X + Z.
     modulus : int, optional
         Noise on the cycle 0 .. modulus - 1 instead, to be added modulo ``modulus``; distances are
-        then cyclic. A distortion that uniform noise does not reach gives uniform noise.
+        then cyclic. A distortion beyond that of uniform noise gives uniform noise.
 
     Attributes
     ----------
     A, B : float
-        P(Z = 0), and the factor by which the probability falls per unit of |i|^p; B is infinite
-        where it is beyond a double, and 1 for uniform noise.
+        P(Z = 0), and the factor by which the probability falls per unit of |i|^p; B is infinite if
+        it overflows, and 1 for uniform noise.
 
     Notes
     -----
@@ -86,7 +89,7 @@ class MaxEntropyNoise:
             self.B = math.inf
 
     def _best(self, distortion: float) -> PowerLaw:
-        """Return the law of the largest entropy at a distortion."""
+        """Return the distribution of the largest entropy at a distortion."""
         high = FAR if self.modulus is None else self.modulus // 2
         low = -high if self.modulus is None or self.modulus % 2 else 1 - high
         if self.p == math.inf or distortion == 0.0 or high == 0:
@@ -117,8 +120,8 @@ class MaxEntropyNoise:
         """Bound on I(X; X + Z), and so on I(S; X + Z) for any secret S behind X.
 
         H*(p, norm + D) - H*(p, D), H*(p, D) being the entropy of this noise (Makhdoumi and Fawaz
-        2013, section IV-B: Minkowski's inequality bounds the norm of X + Z). It needs X to be
-        integer-valued and independent of Z, and nothing else of its law.
+        2013, section IV-B: Minkowski's inequality bounds the norm of X + Z). It holds for every
+        integer-valued X that is independent of Z.
 
         Parameters
         ----------
@@ -126,10 +129,10 @@ class MaxEntropyNoise:
             Upper bound on (E|X|^p)^(1/p), for p = inf on |X|; X may be counted from any centre
             that is known. On a cycle, of the cyclic distance to 0.
         sharp : bool
-            Use, for p <= 2 on the integers, that Z is symmetric and independent of X: then
-            E|X + Z|^p <= E|X|^p + E|Z|^p, an equality at p = 2 (average over the sign of Z, and
-            use that t^(p/2) is concave), and p-th powers of norms add, not norms. Not in the
-            paper; at p = 2 a small signal leaks of the order (norm/D)^2 and not norm/D.
+            For p <= 2 on the integers use E|X + Z|^p <= E|X|^p + E|Z|^p, which holds because Z is
+            symmetric and independent of X (average over the sign of Z; t^(p/2) is concave). Then
+            p-th powers of norms add, not norms, and at p = 2 a small signal leaks of the order
+            (norm/D)^2 and not norm/D. Not in the paper.
 
         Returns
         -------
@@ -163,25 +166,25 @@ class MaxEntropyNoise:
         scale = 1.0 + law.entropy + wide.entropy
         bound = wide.entropy - law.entropy + 64.0 * ULP * scale
         if law.rate > 0.0 and size < D:
-            # H* is concave in the moment with slope ln B: no cancellation where X is small. The
-            # last term is for the digits in which the noise's own moment may differ from D^p.
+            # H* is concave in the moment with slope ln B: no cancellation for small X. The last
+            # term is for the digits in which the noise's own moment may differ from D^p.
             growth = (size / D) ** self.p
             if not sharp and self.p >= 1.0:
                 growth = math.expm1(self.p * math.log1p(size / D))
-            slack = 1e-14 * (1.0 + self.p + law.first)
-            bound = min(bound, law.mean_exponent * (growth * (1.0 + 1e-12) + slack))
+            slack = _MOMENT_ERROR * (1.0 + self.p + law.first)
+            bound = min(bound, law.mean_exponent * (growth * _GROWTH_UP + slack))
         return max(bound, 0.0)
 
     def sample(self, size: int | tuple[int, ...] = 1, rng: Any = None) -> Ints:
-        """Draw independent noise, with exactly the probabilities of the law.
+        """Draw independent noise, with exactly the probabilities of the distribution.
 
         Parameters
         ----------
         size : int or tuple of int
             Shape of the result.
         rng : numpy.random.Generator or int, optional
-            Source of randomness; by default a cryptographic one. Give a generator or a seed only
-            for work that must be repeatable: what it draws protects nobody.
+            Source of randomness; by default a cryptographic one. A generator or a seed makes the
+            draws repeatable and NOT private.
 
         Returns
         -------
@@ -190,10 +193,8 @@ class MaxEntropyNoise:
 
         Notes
         -----
-        Rejection from a table, tens of millions of draws a second. The double B^(-|i|^p) is only
-        ever a first guess at the real number: a draw that it does not decide is decided with more
-        random bits and more digits, so that no rounded probability and no floating-point noise is
-        released.
+        Rejection from a table, tens of millions of draws a second. If the double B^(-|i|^p) does
+        not decide a draw, more random bits and more digits do, so that no probability is rounded.
         """
         shape = size if isinstance(size, tuple) else (size,)
         count = math.prod(check.integer(length, "size", 0) for length in shape)

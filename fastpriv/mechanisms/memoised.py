@@ -1,4 +1,4 @@
-"""Memoised answers for repeated collection: drawn once, and repeated."""
+"""Memoised answers for repeated collection: drawn once and repeated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import product_up
-from fastpriv._matrices.pairs import joint_laws
+from fastpriv._matrices.ratios import joint_laws
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.errors import InvalidInput
 from fastpriv.measures.dp import neighbour_level
@@ -23,22 +23,21 @@ class Memoised:
     """A permanent answer for every value of a user, and fresh noise on it in every round.
 
     The first time a user holds a value, an answer is drawn through the permanent mechanism and
-    kept. Each round sends that answer, through the instantaneous mechanism if there is one: the
-    two steps of RAPPOR (Erlingsson, Pihur and Korolova 2014). Given the permanent answer Z all
-    reports of a value are noise, so x -> Z -> (Y_1, ..., Y_t) is a Markov chain: whatever t, they
-    tell of x no more than Z does, in any notion that post-processing cannot raise. Answers for
-    several values are independent draws, and their levels add up.
+    kept. Each round sends that answer, through the instantaneous mechanism if there is one. These
+    are the two steps of RAPPOR (Erlingsson, Pihur and Korolova 2014). The messages Y_1, ..., Y_t of
+    a value x are a post-processing of its permanent answer Z. For any t they reveal no more about x
+    than Z does, in any notion that post-processing cannot raise. Answers for several values are
+    independent draws, and their levels add up.
 
-    What is protected is which values a user held, not when they changed: two histories are
-    compared that have equal values in the same rounds. Whoever sees that a permanent answer
-    changed knows that the value did; no level covers that.
+    The levels protect which values a user held, not when they changed: neighbouring histories
+    change value in the same rounds. A changed permanent answer reveals that the value changed.
 
     Parameters
     ----------
     permanent : channel
         From the value, one row, to the answer that is kept.
     instantaneous : channel, optional
-        From the answer to a report; its databases are the outputs of the permanent mechanism.
+        From the answer to a message; its databases are the outputs of the permanent mechanism.
 
     Examples
     --------
@@ -68,13 +67,13 @@ class Memoised:
         self.permanent, self.instantaneous = permanent, instantaneous
 
     def channel(self, rounds: int = 1) -> AbstractChannel:
-        """Return the law of all reports of so many rounds in which a user holds one value.
+        """Return the channel to all messages of some rounds in which a user holds one value.
 
         Parameters
         ----------
         rounds : int
             Number of rounds t. Through an instantaneous mechanism of L outputs the matrix has L^t
-            columns; without one the reports are copies of one answer.
+            columns; without one the messages are copies of one answer.
         """
         count = check.integer(rounds, "rounds", 1)
         if self.instantaneous is None:
@@ -86,15 +85,15 @@ class Memoised:
         return Channel(whole / whole.sum(axis=1, keepdims=True))
 
     def level(self, rounds: int | None = None, values: int = 1) -> float:
-        """Return the differential privacy level of all reports of a user.
+        """Return the differential privacy level of all messages of a user.
 
         Parameters
         ----------
         rounds : int, optional
-            Number of rounds; then the level of the matrix :meth:`channel` of so many. By default
-            any number of them: the level of the permanent answers, as they are drawn.
+            Number of rounds, for the level of the matrix :meth:`channel`. Default: any number, the
+            level of the permanent answers as they are drawn.
         values : int
-            Number of different values that a user holds in the course of all rounds.
+            Number of different values that a user holds over all rounds.
 
         Returns
         -------
@@ -113,19 +112,19 @@ class Memoised:
         kept: MutableMapping[tuple[Hashable, int], Any],
         rng: np.random.Generator | int | None = None,
     ) -> NDArray[Any]:
-        """Return the reports of one round.
+        """Return the messages of one round.
 
         Parameters
         ----------
         users : sequence
-            Who reports.
+            The users who send a message.
         values : 1-D integer array
             The value of each.
         kept : mutable mapping
             Permanent answers by (user, value), which this fills in. It is as secret as the values,
             belongs to the users and must outlive all rounds.
         rng : numpy.random.Generator or int, optional
-            For work that is to be repeated, NOT secure. A seed used in two rounds repeats noise.
+            Makes the draws repeatable and NOT secure. A seed used in two rounds repeats noise.
         """
         codes = check.codes(np.asarray(values)[:, None], self.permanent.space.sizes, None)[:, 0]
         if len(codes) != len(users):

@@ -1,8 +1,14 @@
-"""Normal and Laplace noise on a given query: what an output tells about one row, or about all."""
+"""Normal and Laplace noise on a query: what an output reveals about one row, or about all.
+
+A query is a list of answers, one for every database (:class:`Query`), or a
+:class:`~fastpriv.mechanisms.noisy_sums.SumQuery`.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,26 +18,33 @@ from fastpriv._core.clock import Meter
 from fastpriv._core.rounding import LEAST, log1p_up, lowered, raised
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import QueryChannel
-from fastpriv.channels.queries.query import Listed
-from fastpriv.errors import InvalidInput, described
+from fastpriv.channels.queries import Listed
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.measures.individual import individual_capacity
-from fastpriv.measures.individual.search import widened
-from fastpriv.mechanisms import noise_tables
-from fastpriv.mechanisms.answers import BLUR, Query, as_doubles, furthest_pair, told_apart
-from fastpriv.mechanisms.noise_kinds import (
+from fastpriv.measures.individual.adversary import widened
+from fastpriv.mechanisms.noise import (
+    BLUR,
+    FLAT,
+    FURTHEST,
     GAUSSIAN,
     LAPLACE,
+    MISTAKE,
     Noise,
+    as_doubles,
     largest_capacity,
     noise_table,
     pair_capacity,
 )
-from fastpriv.mechanisms.noisy_sums import sum_capacity
-from fastpriv.mechanisms.sum_query import SumQuery, all_sums, check_line
-from fastpriv.results import IndividualCapacity
+from fastpriv.mechanisms.noisy_sums import SumQuery, all_sums, check_line, sum_capacity
+from fastpriv.results import Adversary, IndividualCapacity
 from fastpriv.spaces import Space
 
 __all__ = ["gaussian_query_capacity", "laplace_query_capacity", "laplace_query_leakage"]
+
+#: Most pairs of answers in several dimensions.
+_PAIRS = 1 << 22
+#: Most columns whose orders are all tried: 120 of them.
+_ALL_ORDERS = 5
 
 
 def gaussian_query_capacity(
@@ -43,7 +56,7 @@ def gaussian_query_capacity(
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
-    """Individual capacity of a query with normal noise: the most it tells about one row, in nats.
+    """Individual capacity of a query with normal noise, in nats: the most it reveals about a row.
 
     Y = f(X) + sigma Z with Z standard normal. C_1 is the largest I(X_i; Y) over rows i and priors
     (Wu-Xia-He 2020, Definition 5). It is the largest capacity of normal noise on m_i points, one
@@ -64,28 +77,27 @@ def gaussian_query_capacity(
     gap : float
         Width to reach, in nats, and relative to capacities below one nat.
     time_limit : float or None
-        Seconds for the search over selections of answers, where there is one. Large tables of
-        answers are left out where there is no time for them.
+        Seconds for the search over selections of answers. Large tables of answers are left out if
+        there is no time for them.
 
     Returns
     -------
     IndividualCapacity
-        A certified bracket, with the adversary that attains its lower end.
+        A certified bracket, with the adversary that attains its lower bound.
 
     Notes
     -----
     For bits the worst adversary knows the two answers furthest apart, and so does any adversary
-    while these are at most 2 sigma apart: a point between tells less. Otherwise the density is
-    replaced by its values on a grid with a proved error (``fastpriv.mechanisms.noise_tables``), and
-    the finite channel is searched. On a line the grid has about 11 (a + 10) a points for answers
-    within 2a standard deviations, in a plane that many for each axis. Beyond 2^23 entries for all
-    answers, and for vectors in more directions, the bracket is wide: from the best pair, or from
-    what is seen in a plane, to a bound.
-    Answers that m values tell apart by 24 standard deviations need no grid. Cost O(N n) for bits.
+    while these are at most 2 sigma apart. Otherwise the density is replaced by its values on a grid
+    with a proved error (``fastpriv.mechanisms.noise``), and the finite channel is searched. On a
+    line the grid has about 11 (a + 10) a points for answers within 2a standard deviations, in a
+    plane that many for each axis. Beyond 2^23 entries for all answers, and for vectors in more than
+    two directions, the bracket is wide. Answers that are 24 standard deviations apart need no grid.
+    Cost O(N n) for bits.
 
-    For a :class:`SumQuery` bits need O(1), and so do independent rows. With more values the answers
-    of up to 4096 types of the other rows are searched. If there are more, the lower end comes from
-    some of the answers, and the upper end from the best m points anywhere within their range.
+    For a :class:`SumQuery` bits and independent rows need O(1). With more values the answers of up
+    to 4096 types of the other rows are searched. If there are more types, the lower bound comes
+    from some of the answers, and the upper bound from the best m points within their range.
 
     Examples
     --------
@@ -141,7 +153,7 @@ def laplace_query_capacity(
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
-    """Individual capacity of a query with Laplace noise: the most it tells about one row, in nats.
+    """Individual capacity of a query with Laplace noise, in nats: the most it reveals about a row.
 
     As :func:`gaussian_query_capacity`, with noise of density e^(-|z|/scale)/(2 scale).
 
@@ -159,7 +171,7 @@ def laplace_query_capacity(
     Returns
     -------
     IndividualCapacity
-        A certified bracket, with the adversary that attains its lower end.
+        A certified bracket, with the adversary that attains its lower bound.
 
     Notes
     -----
@@ -215,17 +227,17 @@ def laplace_query_leakage(values: ArrayLike | SumQuery, scale: float) -> float:
     b = check.real(scale, "scale", LEAST)
     gaps, times = _gaps(values, b)
     parts = -np.expm1(-0.5 * gaps) * times
-    total = raised(math.fsum(parts), 16.0) + float(times.sum()) * LEAST  # small gaps may be lost
+    total = raised(math.fsum(parts), 16.0) + float(times.sum()) * LEAST  # small gaps may underflow
     return log1p_up(total)
 
 
 def _gaps(values: ArrayLike | SumQuery, scale: float) -> tuple[Floats, Ints]:
-    """Return the gaps between neighbouring answers in units of the noise, and how often each is."""
+    """Return the gaps between neighbouring answers in units of the noise, and their counts."""
     if isinstance(values, SumQuery):
         sums, whole = all_sums(values)
         gaps, times = np.unique(np.diff(sums), return_counts=True)
         top, bottom = scale.as_integer_ratio()
-        # Quotients of whole numbers are rounded once; beyond 2000 answers are told apart.
+        # Quotients of integers are rounded once; beyond 2000 the part of a gap is 1.
         far = 2000 * top * whole // bottom + 1
         return np.array([min(g, far) * bottom / (top * whole) for g in gaps.tolist()]), times
     answers = np.unique(as_doubles(check.array(values, "values"), "values"))
@@ -245,7 +257,7 @@ def _capacity(
     gap: float,
     time_limit: float | None,
 ) -> IndividualCapacity:
-    """Check what all kinds of noise and queries have in common, and look for the answer."""
+    """Check the arguments that all kinds of noise and queries share, and compute the capacity."""
     check.word(priors, "priors", ("all", "independent"))
     width = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
@@ -265,7 +277,7 @@ def _listed(
     """Return the capacity of a query that is given for every database."""
     places, error = query.directions()
     line = places[:, 0] if places.shape[1] == 1 else None
-    distance, adversary = furthest_pair(query, line, priors == "all")
+    distance, adversary = _furthest_pair(query, line, priors == "all")
     m = max(query.space.sizes)
     if distance == 0.0:
         return IndividualCapacity(0.0, LEAST if query.varies else 0.0, adversary)
@@ -276,21 +288,177 @@ def _listed(
     most = largest_capacity(noise, pair, far, m, places.shape[1])
     best = IndividualCapacity(pair.lower, most, adversary)
     if line is not None:
-        apart = told_apart(query, line, noise.gap * (1.0 + BLUR) + 2.0 * error, priors == "all")
+        apart = _distinguished(query, line, noise.gap * (1.0 + BLUR) + 2.0 * error, priors == "all")
         if apart is not None:
-            least = lowered(math.log(m), 8.0) - noise_tables.MISTAKE
-            return IndividualCapacity(least, best.upper, apart)
+            lower = lowered(math.log(m), 8.0) - MISTAKE
+            return IndividualCapacity(lower, best.upper, apart)
     meter = Meter(seconds, 0.0)
     table, numbers = noise_table(places[:, :2], noise, error, meter)
     if table is None:
         return best
-    listed = Listed(numbers, query.space, len(table.laws))
-    channel = QueryChannel._trusted(listed, table.laws)
-    told = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
-    told = widened(told, table.rounding)
-    low, high = told.lower - table.error, min(told.upper + table.error, most)
-    if places.shape[1] > 2:  # seen along two directions only: less is told
+    listed = Listed(numbers, query.space, len(table.rows))
+    channel = QueryChannel.of(listed, table.rows)
+    found = individual_capacity(channel, priors, gap=width, time_limit=meter.seconds_left())
+    found = widened(found, table.rounding)
+    low, high = found.lower - table.error, min(found.upper + table.error, most)
+    if places.shape[1] > 2:  # two of the directions give a lower bound only
         high = most
     if low < best.lower:
         return IndividualCapacity(best.lower, max(best.lower, high), adversary)
-    return IndividualCapacity(low, max(low, high), told.adversary)
+    return IndividualCapacity(low, max(low, high), found.adversary)
+
+
+# Answers of all databases, and adversaries who know answers far apart.
+
+
+@dataclass(frozen=True)
+class Query:
+    """Answers of all databases, in units of the noise."""
+
+    points: Floats  # (N, d)
+    space: Space
+    varies: bool  # whether any two answers differ, even if the difference underflows
+
+    @staticmethod
+    def of(values: Floats, scales: Floats, name: str, space: Space | ArrayLike) -> Query:
+        """Check and scale the answers; differences from the smallest one keep their digits."""
+        databases = space if isinstance(space, Space) else Space(space)
+        if len(values) != databases.size:
+            raise InvalidInput(
+                f"values must hold one answer for each of the {short(databases.size)} databases, "
+                f"got {len(values)}"
+            )
+        table = as_doubles(values, "values").reshape(len(values), -1)
+        if not np.isfinite(table).all():
+            raise InvalidInput("values must not hold a NaN or an infinity")
+        with np.errstate(over="ignore"):
+            points = (table - table.min(axis=0)) / scales
+        if not points.max() <= FURTHEST:
+            raise InvalidInput(
+                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}"
+            )
+        return Query(points, databases, bool((table != table[0]).any()))
+
+    def directions(self) -> tuple[Floats, float]:
+        """Return the answers in coordinates of the directions in which they vary, of shape (N, r).
+
+        The second result bounds their error, by rounding and by directions that are left out.
+        """
+        error = float(np.linalg.norm(self.points, axis=1).max()) * BLUR
+        moved = self.points - self.points.mean(axis=0)
+        if moved.shape[1] == 1 or not moved.any():
+            return self.points[:, :1], error
+        _, sizes, axes = np.linalg.svd(moved, full_matrices=False)
+        axes = axes[sizes > FLAT * sizes[0]]
+        places = moved @ axes.T
+        left_out = float(np.linalg.norm(moved - places @ axes, axis=1).max())
+        return places, error * (1.0 + 0.125 * moved.shape[1]) + left_out
+
+    def lines(self, i: int) -> Ints:
+        """Return the databases by the other rows and the value of row i, of shape (N/m, m)."""
+        m, inner = self.space.sizes[i], int(self.space.strides[i])
+        numbers = np.arange(self.space.size).reshape(-1, m, inner)
+        return np.asarray(np.swapaxes(numbers, 1, 2).reshape(-1, m))
+
+
+def _distinguished(query: Query, line: Floats, gap: float, all_of_them: bool) -> Adversary | None:
+    """Return an adversary with answers a gap apart for all values of a longest row, if any."""
+    m = max(query.space.sizes)
+    for i in np.flatnonzero(np.array(query.space.sizes) == m).tolist():
+        lines = query.lines(i)
+        values = line[lines]
+        if all_of_them:
+            chosen = _far_apart(values, gap)
+        else:
+            nearest = np.diff(np.sort(values, axis=1), axis=1).min(axis=1)
+            at = int(nearest.argmax())
+            chosen = np.full(m, at) if nearest[at] >= gap else None
+        if chosen is not None:
+            databases = query.space.rows(lines[chosen, np.arange(m)])
+            return Adversary((i,), databases, np.full(m, 1.0 / m))
+    return None
+
+
+def _far_apart(values: Floats, gap: float) -> Ints | None:
+    """Choose an entry of each column so that all are a gap apart, for some order of the columns.
+
+    In a given order the smallest entry beyond the last one is the best choice. All orders of up to
+    5 columns are tried, otherwise the orders by smallest and by largest entries.
+    """
+    m = values.shape[1]
+    order = np.argsort(values, axis=0)
+    ordered = np.take_along_axis(values, order, axis=0)
+    some = [np.argsort(ordered[0]).tolist(), np.argsort(ordered[-1]).tolist()]
+    for columns in itertools.permutations(range(m)) if m <= _ALL_ORDERS else some:
+        chosen, last = np.zeros(m, dtype=np.int64), -math.inf
+        for a in columns:
+            k = int(np.searchsorted(ordered[:, a], last + gap))
+            if k == len(values):
+                break
+            chosen[a], last = order[k, a], float(ordered[k, a])
+        else:
+            return chosen
+    return None
+
+
+def _furthest_pair(query: Query, line: Floats | None, all_of_them: bool) -> tuple[float, Adversary]:
+    """Return the largest distance of answers with different values of a row, and its adversary."""
+    best, pair, row = -1.0, (0, 0), 0
+    for i, m in enumerate(query.space.sizes):
+        lines = query.lines(i)
+        if m == 1:
+            continue
+        if line is None:
+            distance, found = _apart(query.points, lines, all_of_them)
+        elif all_of_them:
+            distance, found = _spread(line, lines)
+        else:
+            values = line[lines]
+            at = int((values.max(axis=1) - values.min(axis=1)).argmax())
+            found = int(lines[at, values[at].argmin()]), int(lines[at, values[at].argmax()])
+            distance = float(np.ptp(values[at]))
+        if distance > best:
+            best, pair, row = distance, found, i
+    rows = query.space.rows(np.array(pair))
+    if best < 0.0:  # rows of one value
+        return 0.0, Adversary((0,), rows[:1], np.ones(1))
+    databases = np.repeat(rows[:1], query.space.sizes[row], axis=0)
+    databases[:, row] = np.arange(query.space.sizes[row])
+    prior = np.zeros(len(databases))
+    for database in rows:
+        databases[database[row]], prior[database[row]] = database, 0.5
+    return max(best, 0.0), Adversary((row,), databases, prior)
+
+
+def _spread(line: Floats, lines: Ints) -> tuple[float, tuple[int, int]]:
+    """Return the largest difference of answers with different values, and its databases."""
+    values = line[lines]
+    high, low = values.argmax(axis=0), values.argmin(axis=0)
+    columns = np.arange(lines.shape[1])
+    gaps = values[high, columns][:, None] - values[low, columns]
+    np.fill_diagonal(gaps, -1.0)
+    a, b = np.unravel_index(gaps.argmax(), gaps.shape)
+    return float(gaps[a, b]), (int(lines[low[b], b]), int(lines[high[a], a]))
+
+
+def _apart(points: Floats, lines: Ints, all_of_them: bool) -> tuple[float, tuple[int, int]]:
+    """Return the same for vectors: over all pairs with different values, or over neighbours."""
+    best, pair = -1.0, (0, 0)
+    m = lines.shape[1]
+    for a in range(m):
+        for b in range(a + 1, m):
+            first, second = lines[:, a], lines[:, b]
+            if all_of_them:
+                first, second = (_distinct(points, part) for part in (first, second))
+                check.fits(len(first) * len(second), "the pairs of answers", "use fewer", _PAIRS)
+                first, second = np.repeat(first, len(second)), np.tile(second, len(first))
+            distances = np.linalg.norm(points[first] - points[second], axis=1)
+            at = int(distances.argmax())
+            if distances[at] > best:
+                best, pair = float(distances[at]), (int(first[at]), int(second[at]))
+    return best, pair
+
+
+def _distinct(points: Floats, databases: Ints) -> Ints:
+    """Return one database for each distinct answer."""
+    return np.asarray(databases[np.unique(points[databases], axis=0, return_index=True)[1]])

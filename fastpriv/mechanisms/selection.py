@@ -1,4 +1,4 @@
-"""Choose the best of several candidates in private: permute-and-flip, and report noisy max."""
+"""Private choice of the best of several candidates: permute-and-flip, and report noisy max."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from fastpriv.errors import InvalidInput
 
 __all__ = ["permute_and_flip", "report_noisy_max"]
 
-#: Laws of noise that a candidate's utility is reported with.
+#: Distributions of the noise on a utility.
 _NOISE = ("exponential", "gumbel", "laplace")
-#: Nodes of a cell of an integral over Laplace noise beside those for candidates, and its length.
-_NODES, _CELL = 40, 4.0
+#: Nodes of a cell of an integral over Laplace noise, in addition to those for candidates.
+_NODES = 40
+#: Length of such a cell.
+_CELL = 4.0
 #: Differences of utilities, times the rate, beyond which a candidate is never chosen.
 _NEVER = 740.0
 #: Most candidates.
@@ -28,14 +30,14 @@ _CANDIDATES = 1 << 12
 def permute_and_flip(utilities: ArrayLike, epsilon: float, sensitivity: float = 1.0) -> Channel:
     """Choose a candidate of high utility by permute-and-flip (McKenna and Sheldon 2020).
 
-    Candidates come in a random order, and each is taken with the chance
-    q_r = exp(epsilon (u_r - max u) / (2 sensitivity)), until one is. Given that r comes at a
-    uniform time x, another candidate s came before and was taken with the chance x q_s, so that
+    Candidates come in a random order, and each is taken with the probability q_r = exp(epsilon (u_r
+    - max u) / (2 sensitivity)), until one is. Given that r comes at a uniform time x, another
+    candidate s came before and was taken with the probability x q_s, so that
 
         p(r) = q_r * integral over [0, 1] of the product over s != r of (1 - q_s x) dx,
 
     a polynomial, which Gauss and Legendre's rule with half as many nodes as candidates integrates
-    exactly. It is epsilon-differentially private where one person changes every utility by at most
+    exactly. It is epsilon-differentially private if one person changes every utility by at most
     the sensitivity, and no worse for any utilities than the exponential mechanism. It is the same
     as reporting the largest utility with exponential noise (Ding et al. 2021).
 
@@ -51,8 +53,8 @@ def permute_and_flip(utilities: ArrayLike, epsilon: float, sensitivity: float = 
     Returns
     -------
     Channel
-        Of one row with as many values as there are databases; outputs are candidates. Chances are
-        known to some 1e-14 of each; the channel is measured, and drawn from, as it stands.
+        Of one row with as many values as there are databases; outputs are candidates. Probabilities
+        are known to some 1e-14 of each; the channel is measured, and drawn from, as it stands.
 
     Notes
     -----
@@ -87,14 +89,10 @@ def report_noisy_max(
 
     Parameters
     ----------
-    utilities : array
-        ``utilities[x, r]`` of candidate r for database x, or of one database.
-    epsilon : float
-        Level, at least 0.
-    sensitivity : float
-        Most by which one person changes a utility, above 0.
+    utilities, epsilon, sensitivity
+        As for :func:`permute_and_flip`.
     noise : {"exponential", "gumbel", "laplace"}
-        Law of the noise.
+        Distribution of the noise.
 
     Returns
     -------
@@ -154,7 +152,7 @@ def _channel(weights: Floats) -> Channel:
 
 
 def _flipped(exponents: Floats) -> Floats:
-    """Chances of permute-and-flip: integrals over [0, 1] of products of 1 - q x."""
+    """Probabilities of permute-and-flip: integrals over [0, 1] of products of 1 - q x."""
     with np.errstate(under="ignore"):
         q = np.exp(exponents)
     x, weights = _rule(q.shape[1] // 2 + 1)
@@ -164,7 +162,7 @@ def _flipped(exponents: Floats) -> Floats:
 
 
 def _noisy(exponents: Floats) -> Floats:
-    """Chances that u + noise is the largest, for Laplace noise of scale one.
+    """Probabilities that u + noise is the largest, for Laplace noise of scale one.
 
     The integral over the largest value is cut at all utilities, between which it is smooth.
     """

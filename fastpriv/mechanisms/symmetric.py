@@ -16,25 +16,25 @@ __all__ = ["binary_symmetric", "binary_symmetric_flip"]
 
 #: Capacities down to (2^-53)^2 are compared, so 80 digits leave more than 40.
 _DIGITS = Context(prec=80)
-#: The chance 1 - p beside a small p is rounded, which acts like a relative change of p below this.
+#: The probability 1 - p beside a small p is rounded, which acts like a relative change of p below
+#: this.
 _ROUNDED = 1 - Decimal(2) ** -52
 
 
 def binary_symmetric(values: ArrayLike, p: float, space: Space | ArrayLike) -> QueryChannel:
-    """Answer a yes/no query and turn the answer round with chance p.
+    """Answer a yes/no query and flip the answer with probability p.
 
-    p(y|x) = 1 - p where y = f(x), p otherwise (Wu-Xia-He 2020, Section 4.1, eq. (49); randomised
-    response where there is one row with two values). Its individual channel capacity is at most
-    ln 2 - H(p) (Corollary 3), with equality exactly where some row has two values that can go
-    with different answers: a selection of Theorem 2 then holds both rows of the kernel. (The paper
-    leaves that case open for rows of three values or more.)
+    p(y|x) = 1 - p if y = f(x), p otherwise (Wu-Xia-He 2020, Section 4.1, eq. (49)). For one row of
+    two values it is randomised response. Its individual channel capacity is at most ln 2 - H(p)
+    (Corollary 3). Equality holds exactly if some row has two values that can have different answers
+    (the paper leaves rows of three values or more open).
 
     Parameters
     ----------
     values : array of N zeros and ones
         The query's answer f(x) for every database, in C order.
     p : float
-        Chance that the answer is flipped, 0 to 1.
+        Probability that the answer is flipped, 0 to 1.
     space : Space or sequence of int
         The databases.
 
@@ -56,7 +56,7 @@ def binary_symmetric(values: ArrayLike, p: float, space: Space | ArrayLike) -> Q
 
 
 def binary_symmetric_flip(epsilon: float) -> float:
-    """Least chance of turning a yes/no answer round at which it tells at most epsilon nats.
+    """Smallest probability of flipping a yes/no answer at which it leaks at most epsilon nats.
 
     The p in [0, 1/2] with ln 2 - H(p) = epsilon (Wu-Xia-He 2020, Corollary 3, eq. (57)).
 

@@ -1,4 +1,4 @@
-"""What a guarantee in one notion of privacy says in all the others, with the theorem for it."""
+"""What a guarantee in one notion of privacy implies in all others, with the theorems."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.outline import outline
+from fastpriv._drawing.results import outline
 from fastpriv._text.numbers import up
 from fastpriv._text.table import table
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class Implications:
-    """Everything that follows from one guarantee; see :func:`implications`.
+    """The guarantees that follow from one guarantee; see :func:`implications`.
 
     Attributes
     ----------
     notion, level
         The guarantee.
     levels : dict
-        Best level that follows, for every notion that one follows for; the guarantee first.
+        The best level that follows, for every notion that has one; the guarantee first.
     steps : dict
         The last ``Step`` of the chain that leads to each notion.
 
@@ -78,7 +78,7 @@ class Implications:
         """Return the implications that lead from the guarantee to a notion, in order."""
         if notion not in self.levels:
             raise InvalidInput(
-                f"no level of {described(notion)} follows; those that do: {[*self.levels]}"
+                f"notion must be one that follows, of {[*self.levels]}; got {described(notion)}."
             )
         steps: list[Step] = []
         while notion != self.notion:
@@ -97,7 +97,7 @@ class Implications:
         return table(lines)
 
     def to_dot(self) -> str:
-        """Return the chains as a graph in the DOT language, to be drawn by Graphviz."""
+        """Return the chains as a graph in the DOT language of Graphviz."""
         nodes = [
             f'  "{name}" [label="{name}\\n{up(level, _DIGITS)}"];'
             for name, level in self.levels.items()
@@ -123,36 +123,35 @@ def implications(
     prior: Distribution | ArrayLike | None = None,
     n: int | None = None,
 ) -> Implications:
-    """From a guarantee in one notion of privacy, derive what theorems give in every other.
+    """Derive from a guarantee in one notion of privacy the levels that follow in all others.
 
     Parameters
     ----------
     level : float
-        What is guaranteed: a level in nats, a fraction for "leakage-factor".
+        The guaranteed level, in nats; a fraction for "leakage-factor".
     notion : str
-        Of what: "dp", "strong-dp", "approximate-dp", "identifiability", "information-privacy",
+        Its notion: "dp", "strong-dp", "approximate-dp", "identifiability", "information-privacy",
         "pml", "pml-all-priors", "divergence", "maximal-leakage", "mutual-information",
-        "leakage-factor", or, about one row under priors with independent rows, "product-row-pml",
-        "product-row-max-information", "product-row-information".
-        ``fastpriv.notions.NOTIONS`` says what each level bounds.
+        "leakage-factor", or, about one record under priors with independent records,
+        "product-row-pml", "product-row-max-information", "product-row-information".
+        ``fastpriv.notions.NOTIONS[notion].bounds`` is what its level bounds.
     prior : Distribution or 1-D array, optional
-        Law of the databases. It gives eps_X, H(S), p_min and n to the implications that depend
-        on them; without it those are left out, and the prior is taken to have full support.
+        Distribution of the databases, from which eps_X, H(S), p_min and n are computed. Without
+        it, implications that depend on these are left out, and full support is assumed.
     n : int, optional
-        Number of rows, for group privacy; by default that of the prior.
+        Number of records, for group privacy; by default the prior's.
 
     Returns
     -------
     Implications
-        Levels rounded up, with the chain of theorems that each comes from. Notions for which no
-        finite level follows are left out. In formulas e is the level of the premise, S the
-        database.
+        Levels rounded up, each with its chain of theorems. Notions without a finite level are left
+        out. In formulas e is the level of the premise and S the database.
 
     Notes
     -----
-    Makhdoumi-Fawaz 2013 print a Proposition 4 (3) that is not true of their worst-case
-    divergence privacy, (H(S) - min_y H(S|Y=y))/H(S): it can exceed epsilon/H(S). What holds is
-    the bound on the Kullback-Leibler divergence of the posterior from the prior, used here.
+    Proposition 4 (3) of Makhdoumi-Fawaz 2013 does not hold as printed, for the worst-case
+    divergence privacy (H(S) - min_y H(S|Y=y))/H(S), which can exceed epsilon/H(S). It holds for the
+    Kullback-Leibler divergence of the posterior from the prior, which is used here.
 
     Examples
     --------
@@ -201,20 +200,20 @@ def derive(given: float, notion: str, facts: Facts) -> Implications:
 
 
 def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:
-    """Return the facts about a prior, or a number of rows, that implications depend on."""
-    rows = None if n is None else check.integer(n, "n", 1, check.MAX_COUNT)
+    """Return the facts about a prior, or a number of records, that implications depend on."""
+    records = None if n is None else check.integer(n, "n", 1, check.MAX_COUNT)
     if prior is None:
-        return Facts(rows)
-    law = as_prior(prior)
-    if rows is not None and rows != law.space.n:
+        return Facts(records)
+    given = as_prior(prior)
+    if records is not None and records != given.space.n:
         raise InvalidInput(
-            f"n must be the number of rows of the prior, {law.space.n}; got {short(rows)}. "
+            f"n must be the number of records of the prior, {given.space.n}; got {short(records)}. "
             "Leave n out."
         )
-    entropy = law.entropy()
+    entropy = given.entropy()
     return Facts(
-        law.space.n,
-        law.epsilon_x(),
+        given.space.n,
+        given.epsilon_x(),
         entropy if isinstance(entropy, Bracket) else Bracket(entropy, entropy),
-        law._log_least(),
+        given.log_smallest(),
     )

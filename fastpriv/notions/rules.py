@@ -1,4 +1,4 @@
-"""Implications between notions: from a level of one, a bound on the level of another."""
+"""Implications between notions: a level of one bounds the level of another."""
 
 from __future__ import annotations
 
@@ -13,24 +13,35 @@ from fastpriv._core.rounding import LEAST, product_up, raised, sum_up
 if TYPE_CHECKING:
     from fastpriv.results import Bracket
 
-#: Factors past the rounding of a few operations, and of an entropy.
-_FEW, _ENTROPY = 1.0 + 2.0**-51, 1.0 + 2.0**-44
+#: Factor past the rounding of two or three operations, of 2^-53 each.
+_FEW = 1.0 + 2.0**-51
+#: Factor past the rounding of an entropy: 512 operations of 2^-53 each.
+_ENTROPY = 1.0 + 2.0**-44
+#: Relative error of the capacity bound, in units of 2^-53, with much to spare.
+_PSI_ERROR = 512.0
+#: Below this level the series of u - 1 is used; cutting it adds less than 1e-12 of the sum.
+_SMALL_LEVEL = 0.1
+#: Below this u - 1 the series of psi is used; cutting it adds less than 1e-12 of the sum.
+_SMALL_EXCESS = 0.05
+#: Smallest bound: products of smaller ones are subnormal and lose digits, and a chain of rules
+#: could go round.
+_SMALLEST = 1e-290
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The numbers that implications depend on; None where they are not known.
+    """The numbers that implications depend on; None if they are not known.
 
     Attributes
     ----------
     n : int or None
-        Number of rows.
+        Number of records.
     epsilon_x : float or None
         Largest log-ratio of the prior's probabilities of two neighbours.
     entropy : Bracket or None
         Entropy of the prior.
     log_least : float or None
-        Logarithm of the least positive probability of a database.
+        Logarithm of the smallest positive probability of a database.
     """
 
     n: int | None
@@ -40,12 +51,12 @@ class Facts:
 
     @property
     def full_support(self) -> bool:
-        """Whether every database can occur; assumed of a prior that is not given."""
+        """Whether every database can occur; assumed if no prior is given."""
         return self.epsilon_x is None or self.epsilon_x < math.inf
 
 
 Bound = Callable[[float, Facts], float | None]
-#: What no level of a notion exceeds, and why.
+#: A bound on every level of a notion, and the reason.
 Ceiling = Callable[[Facts], tuple[float, str]]
 
 
@@ -58,11 +69,11 @@ class Rule:
     conclusion : str
         The notion that is bounded.
     source : str
-        Where it is proved.
+        The proof.
     formula : str
         The bound, in terms of the level e of the premise.
     bound : callable
-        The bound for a level and the facts, rounded up; None where it depends on unknown facts.
+        The bound for a level and the facts, rounded up; None if it depends on unknown facts.
     """
 
     conclusion: str
@@ -82,25 +93,23 @@ def plus_epsilon_x(level: float, facts: Facts) -> float | None:
 
 
 def groups(level: float, facts: Facts) -> float | None:
-    """Bound by n e: two databases differ in at most n rows."""
+    """Bound by n e: two databases differ in at most n records."""
     return None if facts.n is None else product_up(facts.n, level)
 
 
 def capacity_bound(level: float, facts: Facts) -> float | None:
-    """Bound by psi(e) = u - 1 - ln u, u = e/(1 - e^-e): the capacity of laws within ratios e^e.
-
-    Take the reference law min_x W_x, divided by its sum Z. By the chord of r ln r on [1, e^e], no
-    divergence from it exceeds (1 - Z) e/(1 - e^-e) + ln Z, which is largest at Z = 1/u. Both series
-    below alternate and are cut after a positive term.
-    """
-    if level < 0.1:
+    """Bound by psi(e) = u - 1 - ln u with u = e/(1 - e^-e), the capacity of rows within e^e."""
+    # Divide min_x W_x by its sum Z, as reference distribution. By the chord of r ln r on [1, e^e],
+    # no divergence from it exceeds (1 - Z) e/(1 - e^-e) + ln Z, which is largest at Z = 1/u. Both
+    # series below alternate and are cut after a positive term.
+    if level < _SMALL_LEVEL:
         e = level * level
         x = 0.5 * level + e / 12.0 - e * e / 720.0 + e * e * e / 30240.0
     else:
         x = (level + math.expm1(-level)) / -math.expm1(-level)
-    value = sum((-x) ** k / k for k in range(10, 1, -1)) if x < 0.05 else x - math.log1p(x)
-    # Subnormal numbers would lose digits in later rules, and a chain of rules could go round.
-    return min(level, max(raised(value, 512.0), 1e-290))
+    small = x < _SMALL_EXCESS
+    value = sum((-x) ** k / k for k in range(10, 1, -1)) if small else x - math.log1p(x)
+    return min(level, max(raised(value, _PSI_ERROR), _SMALLEST))
 
 
 def twice(level: float, facts: Facts) -> float | None:
@@ -109,7 +118,7 @@ def twice(level: float, facts: Facts) -> float | None:
 
 
 def two_sided(level: float, facts: Facts) -> float | None:
-    """Bound by -ln of the least p(y|x)/p(y) that leakage e leaves.
+    """Bound by -ln of the smallest p(y|x)/p(y) at leakage e.
 
     With E = e^e and p = p_min that ratio is at least (1 - (1-p) E)/p, because
     p_Y(y) <= p(x) W[x, y] + (1 - p(x)) E p_Y(y). In terms of E - 1: 1 - (E - 1)(1-p)/p.
@@ -140,10 +149,7 @@ def times_entropy(level: float, facts: Facts) -> float | None:
 
 
 def _scaled_up(value: float, factor: float) -> float:
-    """Return a positive number times a factor past its rounding.
-
-    A subnormal number has lost digits that no factor covers, and may have become 0.
-    """
+    """Return a positive number times a factor past its rounding, also if it is subnormal."""
     return value * factor + (0.0 if value >= sys.float_info.min else 2.0 * LEAST)
 
 
@@ -153,7 +159,7 @@ def no_ceiling(facts: Facts) -> tuple[float, str]:
 
 
 def at_most_one(facts: Facts) -> tuple[float, str]:
-    """Return 1, of a share."""
+    """Return 1, for a share."""
     return 1.0, "at most 1"
 
 

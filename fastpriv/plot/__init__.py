@@ -1,7 +1,9 @@
 """Figures, with the ``plot`` extra: each draws on given axes, or makes its own, and returns them.
 
-Nothing is shown or saved, and no global setting of matplotlib is changed. Colours are those of
-Okabe and Ito, which colour-blind readers can tell apart; line styles and markers differ as well.
+Nothing is shown or saved, and no global setting of matplotlib is changed. Colour-blind readers can
+distinguish the colours (Okabe and Ito); line styles and markers differ as well. ``channels`` draws
+mechanisms, ``profiles`` privacy profiles, ``results`` results that draw themselves and audits, and
+``papers`` figures of the papers.
 
 Examples
 --------

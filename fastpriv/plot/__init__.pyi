@@ -1,12 +1,7 @@
-from .balances import balance
-from .curves import tradeoff
-from .exact import exact
-from .graphs import implications
-from .levels import levels
-from .outputs import leakage
+from .channels import balance, leakage
 from .papers import mean_deviation, noise, threshold_query
-from .profiles import composition, profile
-from .questions import bayes_risk, renyi, roc, type_two_error
+from .profiles import bayes_risk, composition, profile, renyi, roc, type_two_error
+from .results import exact, implications, levels, tradeoff
 
 __all__ = [
     "balance",

@@ -10,9 +10,9 @@ import numpy as np
 
 from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import STYLES, axes, finish, mark, number
-from fastpriv.examples.threshold_query import threshold_query_bound
-from fastpriv.mechanisms.utility import mean_deviation_bound as bound
-from fastpriv.mechanisms.utility import noise_comparison
+from fastpriv.mechanisms.counting import threshold_query_bound
+from fastpriv.mechanisms.gaussian import mean_deviation_bound as bound
+from fastpriv.mechanisms.gaussian import noise_comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,9 +1,14 @@
-"""Priors: laws over databases, each in its own structure."""
+"""Priors: distributions over databases, each in its own structure.
 
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.dense import Dense
+``base`` has the protocol and ``Dense``; ``product``, ``exchangeable`` and ``markov`` have one
+structure each. ``unmixing`` finds where the output distribution of E_i exists. ``sums`` has
+distributions of sums of scores, ``sets`` sets of priors, ``estimate`` priors from data, ``shells``
+the mass by distance.
+"""
+
+from fastpriv.priors.base import Dense, Distribution
+from fastpriv.priors.estimate import estimate
 from fastpriv.priors.exchangeable import Exchangeable
-from fastpriv.priors.fit import estimate
 from fastpriv.priors.markov import HiddenMarkov, Markov
 from fastpriv.priors.product import Product, Uniform
 

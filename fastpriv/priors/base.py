@@ -1,45 +1,76 @@
-"""What every prior answers, and the parts of the answer that do not depend on its structure."""
+"""The protocol of priors, and ``Dense``, the vector behind every default."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import Defined
-from fastpriv._core.rounding import lowered, round_up
+from fastpriv._core.infinities import numbers
+from fastpriv._core.logs import log_ratio, log_spread
+from fastpriv._core.rounding import log1p_up, log_down, lowered, raised, round_up
+from fastpriv._core.threads import split
+from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide, wide_from_logs
 from fastpriv._matrices.leakage import (
     TINY,
+    log_error,
 )
-from fastpriv._structure.rows import RowKernels
+from fastpriv._structure.leakage import Column, vector_column
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric, distinct_sizes
 from fastpriv.errors import InvalidInput, short
+from fastpriv.priors.unmixing import clipped, log_misfit, surely_positive, vector_threshold
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 if TYPE_CHECKING:
-    from fastpriv.priors.dense import Dense
+    from fastpriv.priors.exchangeable import Exchangeable
 
+__all__ = ["Dense", "Distribution", "as_prior"]
 
 #: Largest pmf that a structured prior keeps once it was asked for.
 _KEEP = 1 << 12
 #: Databases whose log-probabilities are asked for in one go.
 _CHUNK = 1 << 16
+#: Entries of a vector below which a second thread costs more than it saves.
+_GRAIN = 1 << 15
+#: Units in the last place of a logarithm of a probability that was added up from logarithms.
+_LOG_UNITS = 64.0
 
 
 class Distribution(Defined, ABC, family="prior"):
-    """A law over the databases of a space.
+    """A distribution over the databases of a space.
 
-    Subclasses store a structure (independent rows, exchangeable rows, a chain, a full vector) and
-    answer every question in it, without listing the N databases where the structure allows.
+    Subclasses store a structure (independent records, exchangeable records, a chain, a full
+    vector) and answer every question in it, without listing the N databases where the structure
+    allows. This is the protocol that a new structure implements. It must set ``space`` and define
+
+    - ``pmf()``, the probability of every database,
+    - ``log_probabilities(rows)``, logs of single databases, -inf only where impossible,
+    - ``entropy()``,
+    - ``draw(k, rng)``, a sampler,
+    - ``definition()`` and ``from_definition(given)``, for equality and JSON.
+
+    Every other method has a default, which goes through the vector of all databases. A structure
+    that can list how a record is distributed given all others derives from ``LineDistribution``
+    and defines ``conditional_lines(rows)``: its thresholds then need no vector. Defaults worth
+    replacing where the structure has a better answer: ``log_smallest``, ``marginal_sum``,
+    ``through``, ``given``, ``column``, ``by_type``, ``unmixed``, ``alike_records`` and
+    ``min_entropy``.
+
+    A class method ``of(*parts)`` makes an object without checks. Its contract is the same in all
+    classes of the package: parts are checked, owned by the new object, and never written to again.
     """
 
+    #: The databases.
     space: Space
 
     # What a user asks.
@@ -49,40 +80,40 @@ class Distribution(Defined, ABC, family="prior"):
         """Return the probability of every database, flat in C order (N numbers)."""
 
     @abstractmethod
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         """Log-probability of databases of shape (k, n)."""
 
     @abstractmethod
     def entropy(self) -> float | Bracket:
         """Return H(X) in nats."""
 
-    @abstractmethod
     def min_entropy(self) -> float:
         """Return -ln of the largest probability, in nats."""
+        return self.as_dense("min_entropy").min_entropy()
 
     @abstractmethod
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         """Draw k databases, shape (k, n)."""
 
     def log_prob(self, rows: ArrayLike) -> Floats | float:
         """Log-probability of databases: shape (..., n) to (...), -inf where impossible."""
         given = check.rows(rows, self.space.sizes)
-        flat = self._log_prob(given.reshape(-1, self.space.n))
+        flat = self.log_probabilities(given.reshape(-1, self.space.n))
         return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
 
     def marginal(self, i: int) -> Floats:
-        """Return the law of row ``i``: the probability of each of its values.
+        """Return the distribution of record ``i``: the probability of each of its values.
 
         Parameters
         ----------
         i : int
-            The row, 0 .. n-1.
+            The record, 0 .. n-1.
 
         Returns
         -------
         ndarray
-            m_i numbers. Cost O(N) for a law that is given by its vector, and in the structure
-            otherwise: O(i m^2) for a chain, O(1) for independent rows.
+            m_i numbers. Cost O(N) for a prior given by its vector, O(i m^2) for a chain and O(1)
+            for independent records.
 
         Examples
         --------
@@ -93,7 +124,7 @@ class Distribution(Defined, ABC, family="prior"):
         row = check.integer(i, "i", 0)
         if row >= self.space.n:
             raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {short(row)}")
-        return self._expected_counts(np.array([row]))
+        return self.marginal_sum(np.array([row]))
 
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
         """Draw ``k`` databases as an array of shape (k, n).
@@ -103,51 +134,52 @@ class Distribution(Defined, ABC, family="prior"):
         """
         k = check.integer(k, "k", 0)
         check.fits(k * self.space.n, "the sample", "draw it in parts")
-        return self._sample(k, check.generator(rng))
+        return self.draw(k, check.generator(rng))
 
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours (Wang-Ying-Zhang 2015, eq. (16)).
 
         Infinite as soon as some database has probability zero. Rounded up.
         """
-        ratios = [self._log_ratios(rows).max() for rows in self._equal_sized_rows()]
+        ratios = [self.log_ratios(rows).max() for rows in self.equal_sized_records()]
         return round_up(max(0.0, *map(float, ratios)))
 
     @property
-    def _spread_error(self) -> float:
+    def epsilon_x_error(self) -> float:
         """Absolute error of eps_X before it is rounded up, beside its last digits."""
         return 0.0
 
-    def _least_spread(self) -> float:
+    def epsilon_x_lower(self) -> float:
         """Return eps_X rounded down: no mechanism has a smaller identifiability."""
-        return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self._spread_error)
+        return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self.epsilon_x_error)
 
-    @abstractmethod
     def epsilon_hat(self) -> float:
         """Return the epsilon from which E_d is the best mechanism for differential privacy.
 
-        From there on it has the least expected distortion of all epsilon-private mechanisms (it
+        From there on it has the smallest expected distortion of all epsilon-private mechanisms (it
         solves the program PD-DP of Wang-Ying-Zhang 2015; the threshold is our own result).
 
-        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. It lies
-        between eps_X (where it is for two values per row) and eps_tilde. Rounded up.
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. It lies
+        between eps_X and eps_tilde, and equals eps_X for two values per record. Rounded up.
         """
+        return self.as_dense("epsilon_hat").epsilon_hat()
 
-    @abstractmethod
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the least epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
+        """Return the smallest epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
 
-        The least e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d: from there on some
-        output law makes the posterior exactly R_e. Infinite if a database has probability zero.
+        The smallest e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d. From there on
+        some output distribution makes the posterior exactly R_e. Infinite if a database has
+        probability zero.
 
         R_e^-1 amplifies the rounding of the prior, the more the smaller e is. The answer is the
-        least e that a prior within a few ulp of the given one can have: rounded binomial weights
-        get the threshold of independent bits, not that of their rounding errors.
+        smallest e of any prior within a few units in the last place of the given one. Rounded
+        binomial weights get the threshold of independent bits, not the one of their rounding.
         """
+        return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
 
-    # What channels ask.
+    # What other modules ask.
 
-    def _vector(self) -> Floats:
+    def probabilities(self) -> Floats:
         """Probability of every database for a kernel to read; kept while it is small."""
         kept: Floats | None = self.__dict__.get("_kept_vector")
         if kept is None:
@@ -156,65 +188,482 @@ class Distribution(Defined, ABC, family="prior"):
                 self.__dict__["_kept_vector"] = kept
         return kept
 
-    def _logs(self) -> Floats | None:
+    def logs_if_rare(self) -> Floats | None:
         """Log-probability of every database where some underflow, None where none can.
 
-        A database too rare for a double is not an impossible one: its output may leak most.
-        Every subclass has its own answer to this question or to ``_log_least``.
+        A database whose probability underflows is not an impossible one: its output may leak most.
         """
-        if self._log_least() > math.log(TINY):
+        if self.log_smallest() > math.log(TINY):
             return None
-        return self._all_logs()
+        return self.all_log_probabilities()
 
-    def _all_logs(self) -> Floats:
+    def all_log_probabilities(self) -> Floats:
         """Log-probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
         logs = np.empty(self.space.size)
         for start in range(0, len(logs), _CHUNK):
             part = np.arange(start, min(start + _CHUNK, len(logs)))
-            logs[part] = self._log_prob(self.space.rows(part))
+            logs[part] = self.log_probabilities(self.space.rows(part))
         return logs
 
-    def _wide(self) -> Wide:
+    def wide(self) -> Wide:
         """Probability of every database, also where doubles end."""
-        logs = self._logs()
-        return wide(self._vector()) if logs is None else wide_from_logs(logs)
+        logs = self.logs_if_rare()
+        return wide(self.probabilities()) if logs is None else wide_from_logs(logs)
 
-    @abstractmethod
-    def _log_ratios(self, rows: Ints) -> Floats:
-        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given rows."""
+    def log_ratios(self, rows: Ints) -> Floats:
+        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given records."""
+        return self.as_dense("a level").log_ratios(rows)
 
-    @abstractmethod
-    def _expected_counts(self, rows: Ints) -> Floats:
-        """Sum of the marginals of the given rows, which have the same size."""
+    def marginal_sum(self, rows: Ints) -> Floats:
+        """Sum of the marginals of the given records, which have the same size."""
+        return self.as_dense("a marginal").marginal_sum(rows)
 
-    @abstractmethod
-    def _through(self, kernels: RowKernels) -> Distribution:
-        """Law of the output of a row-by-row channel."""
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Return the output distribution of a channel that acts record by record."""
+        return self.as_dense("the output law").through(kernels)
 
-    @abstractmethod
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Return one output of a channel that acts record by record, without its matrix.
+
+        Every record's kernel is divided by its largest entry p(y_i | .). The logs of the largest
+        and of the mean product of these entries, over the databases that can occur, differ by the
+        pointwise maximal leakage of y. Default: through the vector, O(N).
+        """
+        return vector_column(self.probabilities(), kernels, y, self.logs_if_rare())
+
+    def log_marginal(self, i: int) -> tuple[Floats, float]:
+        """Return the log of the distribution of record i, -inf only for impossible values.
+
+        The second number bounds the error of the logs of values whose probability underflows.
+        """
+        marginal = self.marginal_sum(np.array([i]))
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal)
+        rare, error = np.flatnonzero(marginal < TINY), 0.0
+        if len(rare):
+            sizes, assignment = distinct_sizes(self.space.sizes)
+            kernels = RowKernels([RowKernel(np.ones((m, 1))) for m in sizes], assignment)
+            shown = kernels.replaced(i, RowKernel(np.eye(len(marginal))))
+            y = np.zeros(self.space.n, dtype=np.int64)
+            for value in rare.tolist():
+                y[i] = value
+                one = self.column(shown, y)
+                if one.mass > -math.inf:
+                    error = max(error, one.error)
+                logs[value] = one.mass
+        return np.asarray(logs), error
+
+    def by_type(self) -> Exchangeable | None:
+        """Return the same distribution by counts of values; None where it has no such form."""
+        return None
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return q with R_epsilon q = p, clipped at zero: the output distribution of E_i.
+
+        Default: through the vector, O(N n).
+        """
+        law = self.as_dense("the output law of E_i")
+        kernels = RowKernels.symmetric(law.space.sizes, epsilon)
+        down = [kernel.unmixing for kernel in kernels if isinstance(kernel, Symmetric)]
+        inverse = mix(law.probabilities().copy(), law.space.sizes, down)
+        mixed = clipped(inverse, lambda q: apply_rows(q, kernels), law.probabilities(), epsilon)
+        return Dense.of(mixed, law.space)
+
+    def surely_unmixed(self, epsilon: float) -> bool:
+        """Whether q > 0 for this very prior, not only for one some units in the last place away."""
+        law = self.as_dense("the output law of E_i")
+        return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)| to a prior q of the same structure."""
+        return log_misfit(self.probabilities(), other.probabilities())
+
     def given(self, values: Mapping[int, int]) -> Distribution:
-        """Return the law of the databases given the values of some rows, or say it has none."""
+        """Return the distribution given values of some records, which must be possible."""
+        return self.as_dense("the law given some rows").given(values)
 
-    @abstractmethod
-    def _log_least(self) -> float:
-        """Log of the least positive probability of a database. Rounded down."""
+    def log_smallest(self) -> float:
+        """Log of the smallest positive probability of a database. Rounded down."""
+        logs = self.all_log_probabilities()
+        return lowered(float(logs[logs > -math.inf].min()), _LOG_UNITS)
 
     # Helpers.
 
-    def _alike(self) -> list[Ints]:
-        """Return the rows in groups that play the same part in the law."""
+    def alike_records(self) -> list[Ints]:
+        """Return the records in groups that play the same part in the distribution."""
         return [np.array([i]) for i in range(self.space.n)]
 
-    def _equal_sized_rows(self) -> list[Ints]:
-        """Return the rows grouped by their number of values."""
+    def equal_sized_records(self) -> list[Ints]:
+        """Return the records grouped by their number of values."""
         sizes = np.asarray(self.space.sizes)
         return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
 
-    @abstractmethod
-    def _dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        """Return the law as a full vector, or say why ``what`` cannot be had that way."""
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        """Return the distribution as a full vector; if too long, refuse with ``what`` needs it."""
+        check.fits(
+            self.space.size,
+            f"{what} of {self!r} needs the dense form, which",
+            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            limit,
+        )
+        return Dense.of(self.pmf(), self.space, self.logs_if_rare())
 
     def __repr__(self) -> str:
         n, m = self.space.n, self.space.m
         return f"{type(self).__name__}(n={n}, {f'm={m}' if m else 'mixed m'})"
+
+
+class Dense(Distribution):
+    """Any distribution, as a vector over all databases in C order.
+
+    Parameters
+    ----------
+    pmf : 1-D array
+        Probability of every database.
+    sizes : Space or sequence of int, optional
+        The space, or the number of values of each row; by default one row with ``len(pmf)``
+        values.
+
+    Notes
+    -----
+    Levels and output distributions cost O(N n) and one or two further vectors; nothing here is N x
+    N.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Dense([0.4, 0.1, 0.2, 0.3], [2, 2])
+    >>> round(prior.epsilon_x(), 6)  # ln(0.4 / 0.1)
+    1.386294
+    """
+
+    def __init__(self, pmf: ArrayLike, sizes: Space | Sequence[int] | None = None) -> None:
+        self._pmf, self._rare = check.law(pmf, "pmf"), None
+        if sizes is None:
+            sizes = Space.of((len(self._pmf),))
+        self.space = sizes if isinstance(sizes, Space) else Space(sizes)
+        if self.space.size != len(self._pmf):
+            raise InvalidInput(
+                f"sizes make {short(self.space.size)} databases, but pmf has "
+                f"{len(self._pmf)} entries"
+            )
+
+    #: Logarithms of the distribution, where it was made from one that underflows.
+    _rare: Floats | None
+
+    @classmethod
+    def of(cls, pmf: Floats, space: Space, logs: Floats | None = None) -> Dense:
+        self = cls.__new__(cls)
+        self._pmf, self.space, self._rare = pmf, space, logs
+        return self
+
+    def definition(self) -> dict[str, Any]:
+        rare = {} if self._rare is None else {"logs": self._rare}
+        return {"sizes": list(self.space.sizes), "pmf": self._pmf, **rare}
+
+    @classmethod
+    def from_definition(cls, given: Mapping[str, Any]) -> Dense:
+        made = cls(given["pmf"], given["sizes"])
+        if "logs" in given:
+            logs = np.array(numbers(given["logs"]), dtype=np.float64)
+            if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
+                raise InvalidInput("logs must be the logarithm of every probability")
+            return cls.of(made.probabilities(), made.space, logs)
+        return made
+
+    def pmf(self) -> Floats:
+        """Return the probability of every database (N numbers, read-only)."""
+        return check.shown(self._pmf)
+
+    def probabilities(self) -> Floats:
+        return self._pmf
+
+    def logs_if_rare(self) -> Floats | None:
+        return self._rare
+
+    def log_probabilities(self, rows: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._pmf[self.space.index(rows)]))
+
+    def entropy(self) -> float:
+        """Return H(X) in nats. Cost O(N)."""
+        from fastpriv.kernels import entropy, entropy_range
+
+        if self._pmf.max() > 0.5:
+            return entropy(self._pmf)
+        return math.fsum(split(partial(entropy_range, self._pmf), len(self._pmf), _GRAIN))
+
+    def min_entropy(self) -> float:
+        """Return -ln max p(x). Cost O(N)."""
+        return -math.log(self._pmf.max())
+
+    def restricted(self, event: np.ndarray) -> Dense:
+        """Return the distribution given an event, True for every database in it."""
+        logs = None if self._rare is None else np.where(event, self._rare, -math.inf)
+        if logs is not None and logs.max() > -math.inf:
+            logs -= np.logaddexp.reduce(logs)
+            return Dense.of(np.exp(logs), self.space, logs)
+        kept = np.where(event, self._pmf, 0.0)
+        total = float(kept.sum())
+        if total <= 0.0:
+            raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
+        return Dense.of(kept / total, self.space)
+
+    def axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
+        """Stride, size and number of lines of the given axes that have two or more values."""
+        sizes, strides = self.space.sizes, self.space.strides
+        chosen = range(self.space.n) if rows is None else rows
+        return [
+            (int(strides[i]), sizes[i], len(self._pmf) // sizes[i]) for i in chosen if sizes[i] > 1
+        ]
+
+    def _spreads(self, which: int) -> float:
+        """ln(1 + s), s the largest max/min - 1 (which = 0) or sum/min - m (1) over all lines."""
+        from fastpriv.kernels import axis_spreads
+
+        def worst(scale: float) -> float:
+            spreads = [0.0]
+            for inner, m, lines in self.axes():
+                task = partial(axis_spreads, self._pmf, scale, inner, m)
+                spreads += [pair[which] for pair in split(task, lines, _GRAIN)]
+            return max(spreads)
+
+        return log_spread(worst, 2 if which == 0 else max(self.space.sizes) + 1)
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Cost O(N n). Rounded up."""
+        return self._spreads(0) if self._rare is None else super().epsilon_x()
+
+    @property
+    def epsilon_x_error(self) -> float:
+        return 0.0 if self._rare is None else log_error(self._rare, 0.0)
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
+        if self._rare is None:
+            return self._spreads(1)
+        return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
+
+    def _log_lines(self, axis: tuple[int, int, int]) -> Floats:
+        """Return the logarithms with one line per setting of the other records."""
+        assert self._rare is not None
+        inner, m, _ = axis
+        return self._rare.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
+
+    def log_ratios(self, rows: Ints) -> Floats:
+        from fastpriv.kernels import axis_log_ratios
+
+        m = self.space.sizes[rows[0]]
+        worst = np.full((m, m), -math.inf)
+        for inner, _, lines in self.axes(rows):
+            if self._rare is None:
+                axis_log_ratios(self._pmf, inner, m, 0, lines, worst)
+                continue
+            worst = np.maximum(worst, rare_ratios(self._log_lines((inner, m, lines))))
+        return worst
+
+    def marginal_sum(self, rows: Ints) -> Floats:
+        total = np.zeros(self.space.sizes[rows[0]])
+        for i in rows:
+            m, inner = self.space.sizes[i], int(self.space.strides[i])
+            total += self._pmf.reshape(-1, m, inner).sum(axis=(0, 2))
+        return total
+
+    def through(self, kernels: RowKernels) -> Dense:
+        """Distribution of the output of a record-by-record channel. Cost O(N n)."""
+        return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
+
+    def epsilon_tilde(self) -> float:
+        """Return the smallest epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        return vector_threshold(self, self.probabilities)
+
+    def given(self, values: Mapping[int, int]) -> Dense:
+        """Return the distribution given values of some records; others get probability zero."""
+        kept = np.ones(self.space.size, dtype=bool)
+        for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
+            lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
+            lanes[:, :value] = False
+            lanes[:, value + 1 :] = False
+        return self.restricted(kept)
+
+    def log_smallest(self) -> float:
+        """Log of the smallest positive probability of a database. Rounded down."""
+        if self._rare is not None:
+            return lowered(float(self._rare[self._rare > -math.inf].min()), _LOG_UNITS)
+        return log_down(float(self._pmf[self._pmf > 0].min()))
+
+    def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
+        check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)
+        return self
+
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        edges = np.cumsum(self._pmf)
+        return self.space.rows(np.searchsorted(edges, rng.random(k) * edges[-1], side="right"))
+
+
+def _symmetric(kernels: RowKernels) -> list[Symmetric]:
+    return [kernel for kernel in kernels if isinstance(kernel, Symmetric)]
+
+
+def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) -> Floats:
+    """Push a vector over databases through one kernel per leading axis; a new vector.
+
+    ``trailing`` entries per setting of those axes are carried along untouched. Symmetric kernels
+    go through the fast in-place transform, others one axis at a time through a matrix product.
+    """
+    sizes = [kernel.shape[0] for kernel in kernels]
+    steps = [kernel.mixing if isinstance(kernel, Symmetric) else 0.0 for kernel in kernels]
+    result = vector.copy()
+    if any(steps):
+        mix(result, (*sizes, trailing), (*steps, 0.0))
+    inner = trailing
+    for kernel in reversed(kernels):
+        m, k = kernel.shape
+        if not isinstance(kernel, Symmetric):
+            result = np.matmul(kernel.matrix.T, result.reshape(-1, m, inner)).reshape(-1)
+        inner *= k
+    return np.ascontiguousarray(result)
+
+
+class LineDistribution(Distribution):
+    """A prior that can list how a row is distributed given all others."""
+
+    @abstractmethod
+    def conditional_lines(self, rows: Ints) -> Floats:
+        """Weights of a row's values given all others, up to scale: (lines, m) for equal records.
+
+        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
+        other records; together they cover all ratios that occur.
+        """
+
+    @property
+    def rounding_error(self) -> float:
+        """What the rounding of lines may take from the log of a ratio of their weights."""
+        return 0.0
+
+    def _log_lines(self, rows: Ints) -> Floats | None:
+        """Logarithms of the same where doubles do not hold the ratios, else None."""
+        return None
+
+    def log_ratios(self, rows: Ints) -> Floats:
+        logs = self._log_lines(rows)
+        if logs is not None:
+            return rare_ratios(logs)
+        ratios = line_log_ratios(self.conditional_lines(rows))
+        return np.asarray(ratios + self.rounding_error * (1.0 - np.eye(len(ratios))))
+
+    def epsilon_x(self) -> float:
+        """Return eps_X, the largest ln p(x)/p(x') over neighbours. Rounded up."""
+        worst = 0.0
+        for rows in self.equal_sized_records():
+            if (logs := self._log_lines(rows)) is not None:
+                worst = max(worst, float(rare_ratios(logs).max()))
+                continue
+            lines = self.conditional_lines(rows)
+            most, least = lines.max(axis=1), lines.min(axis=1)
+            seen = most > 0
+            worst = max(worst, float(log_ratio(most[seen], least[seen]).max(initial=0.0)))
+        return round_up(worst + self.rounding_error)
+
+    @property
+    def epsilon_x_error(self) -> float:
+        logs = (self._log_lines(rows) for rows in self.equal_sized_records())
+        return max([self.rounding_error, *(log_error(log, 0.0) for log in logs if log is not None)])
+
+    def epsilon_hat(self) -> float:
+        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
+        """
+        worst = 0.0
+        for rows in self.equal_sized_records():
+            logs = self._log_lines(rows)
+            hat = _line_hat(self.conditional_lines(rows)) if logs is None else rare_hat(logs)
+            worst = max(worst, hat)
+        # A relative error of every weight of a line counts at most m times.
+        slack = max(self.space.sizes) * self.rounding_error
+        return max(self.epsilon_x(), round_up(worst + slack))
+
+
+def line_log_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > 0]
+        if len(seen):
+            worst[s] = log_ratio(seen[:, s : s + 1], seen).max(axis=0)
+    return worst
+
+
+def _line_hat(lines: Floats) -> float:
+    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
+    least = lines.min(axis=1)
+    spread = (lines - least[:, None]).sum(axis=1)
+    if np.any(spread[least == 0] > 0):
+        return math.inf
+    live = spread > 0
+    if not live.any():
+        return 0.0
+    spread, least = spread[live], least[live]
+    with np.errstate(over="ignore"):
+        worst = float((spread / least).max())
+    if worst == math.inf:
+        return float(raised(log_ratio(spread, least).max(), lines.shape[1] + 4.0))
+    return log1p_up(raised(worst, lines.shape[1] + 3.0))
+
+
+def rare_ratios(lines: Floats) -> Floats:
+    """Largest ln L[s]/L[t] over lines (k, m) given by logs, for every (s, t). Rounded up."""
+    m = lines.shape[1]
+    worst = np.full((m, m), -math.inf)
+    for s in range(m):
+        seen = lines[lines[:, s] > -math.inf]
+        worst[s] = (seen[:, s : s + 1] - seen).max(axis=0, initial=-math.inf)
+        worst[s] += log_error(lines, 0.0) * (np.arange(m) != s)
+    return worst
+
+
+def rare_hat(lines: Floats) -> float:
+    """Largest ln(sum L/min L - m + 1) over lines (k, m) given by logs. Rounded up.
+
+    With w = ln(sum L/min L) it is w + ln(1 - (m-1) e^-w).
+    """
+    m = lines.shape[1]
+    seen = lines[lines.max(axis=1) > -math.inf]
+    if m == 1 or not len(seen):
+        return 0.0
+    whole = np.logaddexp.reduce(seen, axis=1) - seen.min(axis=1)
+    rest = np.log1p(-(m - 1.0) * np.exp(-np.maximum(whole, math.log(m))))
+    # An error of w counts up to m times.
+    return max(0.0, float((whole + rest).max())) + float(m * log_error(lines, 0.0))
+
+
+def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Distribution:
+    """Return a prior: the given one, or a vector as a distribution over the databases of ``space``.
+
+    Without a space a vector is the distribution of a single row. With one, the prior must be on it.
+    """
+    if isinstance(prior, Distribution):
+        if space is not None and prior.space is not space and prior.space != space:
+            raise InvalidInput(
+                f"the prior is on {prior.space!r} but the channel on {space!r}; make both on the "
+                "same space (for a matrix: Channel(matrix, space=prior.space))"
+            )
+        return prior
+    if space is None:
+        try:
+            pmf = check.law(prior, "prior")
+        except InvalidInput as problem:
+            raise InvalidInput(
+                "prior must be a Distribution, or a vector with the probability of each value of "
+                f"a single row: {problem}"
+            ) from None
+        return Dense.of(pmf, Space.of((len(pmf),)))
+    pmf = check.law(prior, "prior")
+    if len(pmf) != space.size:
+        raise InvalidInput(
+            f"prior has {len(pmf)} entries, but the channel has {short(space.size)} databases"
+        )
+    return Dense.of(pmf, space)

@@ -1,4 +1,10 @@
-"""Rows whose order does not matter: the law is one of how many rows hold each value."""
+"""Records whose order does not matter: distributions of counts of values (types).
+
+Weights of types as arrays; the prior; which priors are exchangeable and when types replace
+databases; and one output of a channel under exchangeable bits, from counts alone. Such an output y
+turns a channel that acts record by record into a polynomial in u, the product over records of
+near[0, y_i] + near[1, y_i] u. Its coefficient c_k adds up W[x, y] over the x with k ones.
+"""
 
 from __future__ import annotations
 
@@ -14,48 +20,111 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, log_error
+from fastpriv._matrices.leakage import TINY, log_error, log_law
+from fastpriv._structure.counts import log_binomial, log_class_sizes
+from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernels, Symmetric
+from fastpriv._structure.type_pairs import TypePairs, pairs_fit
 from fastpriv.errors import InvalidInput, described
-from fastpriv.priors.base import (
-    Distribution,
+from fastpriv.priors.base import Dense, Distribution, LineDistribution
+from fastpriv.priors.unmixing import (
+    clipped,
+    least_epsilon,
+    log_misfit,
+    rounding,
+    tilde_bound,
+    vector_threshold,
 )
-from fastpriv.priors.product import Uniform
-from fastpriv.priors.rare import log_binomials
-from fastpriv.priors.structured import LineDistribution
-from fastpriv.priors.type_weights import (
-    from_counts,
-    inverse_matrix,
-    substitute,
-    without_one,
-)
-from fastpriv.priors.unmixing import least_epsilon, rounding, tilde_bound, vector_threshold
 from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
 
-
-#: Most bits whose binomials are formed exactly.
-_EXACT = 4096
 #: Most databases that are listed where a type is too rare for doubles.
 _LISTED = 1 << 16
+#: Most types that are listed.
+_TYPES = 1 << 22
+#: Databases up to this number are listed: measures of them keep more digits near zero.
+LISTED = 1 << 14
+
+
+def from_counts(weights: Mapping[Any, float]) -> Floats:
+    """Turn a mapping from count tuples to probabilities into the padded array."""
+    keys = list(weights)
+    if not keys or not all(isinstance(key, tuple) and len(key) >= 2 for key in keys):
+        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
+    counts = [tuple(check.integer(c, "a count", 0) for c in key) for key in keys]
+    n, m = sum(counts[0]), len(counts[0])
+    if any(len(key) != m or sum(key) != n for key in counts):
+        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or values")
+    array = np.zeros((n + 1,) * (m - 1))
+    for key, weight in zip(counts, weights.values(), strict=True):
+        array[key[1:]] = check.real(weight, "a weight", 0.0)
+    return array
+
+
+def without_one(weights: Any) -> list[Any]:
+    """For each value v: weights over the types of the other records when one row holds v, times n.
+
+    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
+    holds v and the others have type t.
+    """
+    axes, n = weights.ndim, weights.shape[0] - 1
+    counts = np.indices((n,) * axes)
+    inside = (slice(0, n),) * axes
+    parts = [weights[inside] * np.maximum(n - sum(counts), 0)]
+    for axis in range(axes):
+        ahead = tuple(slice(1, None) if a == axis else slice(0, n) for a in range(axes))
+        parts.append(weights[ahead] * (counts[axis] + 1))
+    return parts
+
+
+def inverse_matrix(kernel: Symmetric) -> Floats:
+    """R^-1, written so that its rows sum to one and its signs are right."""
+    inverse = np.full((kernel.m, kernel.m), kernel.unmixing)
+    np.fill_diagonal(inverse, 1.0 - (kernel.m - 1) * kernel.unmixing)
+    return inverse
+
+
+def substitute(weights: Floats, matrix: Floats) -> Floats:
+    """Substitute u_s = sum_y matrix[s, y] z_y in the polynomial sum_t weights[t] u^t."""
+    from fastpriv.kernels import multiply_linear, substitute_pair
+
+    n, outputs = weights.shape[0] - 1, matrix.shape[1]
+    shape = (n + 1,) * (outputs - 1)
+    strides = (n + 1) ** np.arange(outputs - 1, dtype=np.int64)[::-1]
+    size = (n + 1) ** (outputs - 1)
+
+    def expand(part: Floats, degree: int) -> Floats:
+        """Horner's rule in the last variable, down to two."""
+        top = part.ndim
+        if top == 1:
+            row = np.ascontiguousarray(part)
+            return substitute_pair(row, matrix[0], matrix[1], degree, strides, size)
+        poly = np.zeros(size)
+        for count in range(degree, -1, -1):
+            multiply_linear(poly, matrix[top], strides, poly)
+            poly += expand(part[..., count], degree - count)
+        return poly
+
+    return expand(weights, n).reshape(shape)
 
 
 class Exchangeable(LineDistribution):
-    """A law under which databases with the same counts of values are equally likely.
+    """A distribution under which databases with the same counts of values are equally likely.
 
     Parameters
     ----------
     weights : array or mapping
-        For two values per row, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m values,
-        an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v rows hold
-        value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count tuples
-        ``(c_0, ..., c_(m-1))`` to probabilities.
+        For two values per record, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m
+        values, an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v
+        rows hold value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count
+        tuples ``(c_0, ..., c_(m-1))`` to probabilities.
 
     Notes
     -----
-    A type is stored as a monomial and the law as a homogeneous polynomial of degree n in m
-    variables, sum_t w_t u^t. A row-by-row channel substitutes u_s = sum_y W[s, y] z_y, which
+    A type is stored as a monomial and the distribution as a homogeneous polynomial of degree n in m
+    variables, sum_t w_t u^t. A record-by-record channel substitutes u_s = sum_y W[s, y] z_y, which
     costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
 
     Examples
@@ -71,7 +140,7 @@ class Exchangeable(LineDistribution):
             weights = from_counts(weights)
         table = check.array(weights, "weights")
         self._set(check.law(table, "weights", max(table.ndim, 1)))
-        if np.any(self._weights[self._rest < 0] > 0):
+        if np.any(self.type_weights[~self.inside] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
                 f"{self.space.n}"
@@ -83,32 +152,50 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
             )
-        self._weights = weights
+        self.type_weights = weights
         self.space = Space.hamming(n, m)
 
-    def _definition(self) -> dict[str, Any]:
-        return {"weights": self._weights}
+    def definition(self) -> dict[str, Any]:
+        return {"weights": self.type_weights}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Exchangeable:
+    def from_definition(cls, given: Mapping[str, Any]) -> Exchangeable:
         return cls(given["weights"])
 
     @classmethod
-    def _trusted(cls, weights: Floats) -> Exchangeable:
+    def of(
+        cls,
+        weights: Floats,
+        log_weights: Floats | None = None,
+        log_per_database: Floats | None = None,
+        lines: Floats | None = None,
+    ) -> Exchangeable:
+        """Make a prior of checked weights, and what is known better than the weights tell.
+
+        These are the logs of the weights and of single databases, where some underflow, and the
+        lines of ``conditional_lines``.
+        """
         self = cls.__new__(cls)
         self._set(weights)
+        for name, known in (
+            ("log_weights", log_weights),
+            ("log_per_database", log_per_database),
+            ("_lines", lines),
+        ):
+            if known is not None:
+                self.__dict__[name] = known  # in the place of the cached property
         return self
 
     @classmethod
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
-        """Return n bits, independent given a common chance of 1 that is Beta(a, b)."""
+        """Return n bits, independent given a common probability of 1 that is Beta(a, b)."""
         n = check.integer(n, "n", 1)
         check.fits(n, "the weights", "use fewer rows")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
             raise InvalidInput("a and b must be positive")
-        # A row holds 1 given k ones among the others with chance (k+a)/(n-1+a+b): the lines are
-        # known exactly, also where a weight is too small for a double.
+        # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). So the
+        # lines are known exactly, also where a weight underflows.
         k = np.arange(n, dtype=np.longdouble)
         lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
         steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
@@ -118,171 +205,334 @@ class Exchangeable(LineDistribution):
             raise InvalidInput(
                 f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
             )
-        self = cls._trusted(weights / weights.sum())
-        self.__dict__["_line_table"] = lines
         logs = logs - logs.max() - math.log(weights.sum())
-        kept = self._weights > TINY
-        self.__dict__["_log_weights"] = np.where(
-            kept, np.log(np.where(kept, self._weights, 1.0)), logs
-        )
-        self.__dict__["_log_per_database"] = logs - self._log_class_sizes
-        return self
+        weights = weights / weights.sum()
+        kept = weights > TINY
+        own = np.where(kept, np.log(np.where(kept, weights, 1.0)), logs)
+        return cls.of(weights, own, logs - log_class_sizes(n, 1), lines)
 
     @property
     def weights(self) -> Floats:
         """Probability of each type, as given to the constructor."""
-        return check.shown(self._weights)
+        return check.shown(self.type_weights)
 
     @cached_property
-    def _rest(self) -> Ints:
-        """Count of value 0 for every entry of the weights; negative outside the simplex."""
-        return np.asarray(self.space.n - sum(np.indices(self._weights.shape)))
+    def counts(self) -> Ints:
+        """How many records hold each value, [v, ...], for every entry of the weights.
 
-    @cached_property
-    def _log_class_sizes(self) -> Floats:
-        """Log of the number of databases of each type, from exact binomials; 0 outside.
-
-        Of so many bits that their binomials are long numbers, by sums of logarithms.
+        Outside the simplex of types the count of value 0 is negative.
         """
-        n, axes = self.space.n, self._weights.ndim
-        if axes == 1 and n > _EXACT:
-            return log_binomials(n)
-        tops = [n] if axes == 1 else range(n + 1)
-        table = np.zeros((n + 1, n + 1) if axes > 1 else (1, n + 1))
-        for top in tops:
-            ways = 1
-            for k in range(top + 1):
-                table[top if axes > 1 else 0, k] = math.log(ways)
-                ways = ways * (top - k) // (k + 1)
-        if axes == 1:
-            return np.asarray(table[0])
-        left = np.full(self._weights.shape, n)
-        logs = np.zeros(self._weights.shape)
-        for counts in np.indices(self._weights.shape):
-            logs += table[np.maximum(left, 0), counts]
-            left = left - counts
-        return logs
+        others = np.indices(self.type_weights.shape)
+        return np.concatenate([self.space.n - others.sum(axis=0)[None], others])
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Which entries of the weights are types."""
+        return np.asarray(self.counts[0] >= 0)
 
     @cached_property
-    def _log_weights(self) -> Floats:
+    def log_class_sizes(self) -> Floats:
+        """Log of the number of databases of each type; 0 outside the simplex."""
+        return log_class_sizes(self.space.n, self.type_weights.ndim)
+
+    @cached_property
+    def log_weights(self) -> Floats:
         """Log-probability of each type, finite also where a type is too rare for a double."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._weights))
+            return np.asarray(np.log(self.type_weights))
 
     @cached_property
-    def _log_per_database(self) -> Floats:
-        return np.asarray(self._log_weights - self._log_class_sizes)
+    def log_per_database(self) -> Floats:
+        return np.asarray(self.log_weights - self.log_class_sizes)
 
     @cached_property
-    def _possible(self) -> Ints:
-        """Numbers of ones that can occur, for two values per row."""
-        return np.flatnonzero(self._log_weights > -math.inf)
+    def possible_counts(self) -> Ints:
+        """Numbers of ones that can occur, for two values per record."""
+        return np.flatnonzero(self.log_weights > -math.inf)
 
     @cached_property
-    def _log_error(self) -> float:
+    def log_error(self) -> float:
         """Bound the error of the log-weights, and of a sum with them: units of the largest."""
-        live = self._log_weights > -math.inf
-        rare = (self._weights <= TINY) & live
+        live = self.log_weights > -math.inf
+        rare = (self.type_weights <= TINY) & live
         if rare.any():  # doubles do not hold the weights
-            return log_error(self._log_weights, 0.0)
-        return 8.0 * ULP * float(np.abs(self._log_weights[live]).max(initial=0.0))
+            return log_error(self.log_weights, 0.0)
+        return 8.0 * ULP * float(np.abs(self.log_weights[live]).max(initial=0.0))
 
-    def _strides(self, m: int) -> Ints:
-        return (self.space.n + 1) ** np.arange(m - 1)[::-1]
+    @property
+    def type_strides(self) -> Ints:
+        """How far one more record of value 1 .. m-1 moves in the flat weights."""
+        return (self.space.n + 1) ** np.arange(self.type_weights.ndim)[::-1]
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        m = self._weights.ndim + 1
-        steps = np.concatenate([[0], self._strides(m)])
+        steps = np.concatenate([[0], self.type_strides])
         place = np.zeros(1, dtype=np.int64)
         for _ in range(self.space.n):
             place = (place[:, None] + steps).reshape(-1)
-        per_database = self._weights / np.rint(np.exp(self._log_class_sizes))
+        per_database = self.type_weights / np.rint(np.exp(self.log_class_sizes))
         return np.asarray(per_database.reshape(-1)[place])
 
-    def _log_prob(self, rows: Ints) -> Floats:
-        counts = [(rows == v).sum(axis=1) for v in range(1, self._weights.ndim + 1)]
-        return np.asarray(self._log_per_database[tuple(counts)])
+    def log_probabilities(self, rows: Ints) -> Floats:
+        counts = [(rows == v).sum(axis=1) for v in range(1, self.type_weights.ndim + 1)]
+        return np.asarray(self.log_per_database[tuple(counts)])
 
     def entropy(self) -> float:
         """Return H(X) = H(type) + E ln(class size). Cost O(types)."""
         from fastpriv.kernels import entropy
 
-        spread = (self._weights * self._log_class_sizes).reshape(-1)
-        return entropy(self._weights.reshape(-1)) + math.fsum(spread)
+        spread = (self.type_weights * self.log_class_sizes).reshape(-1)
+        return entropy(self.type_weights.reshape(-1)) + math.fsum(spread)
 
     def min_entropy(self) -> float:
         """Return -ln max p(x). Cost O(types)."""
-        return -float(self._log_per_database.max())
+        return -float(self.log_per_database.max())
 
-    def _log_least(self) -> float:
-        """Log of the least positive probability, over types. Rounded down.
+    def log_smallest(self) -> float:
+        """Log of the smallest positive probability, over types. Rounded down.
 
         By some ulp of the log-factorials and of up to n steps from one type to the next.
         """
-        logs = self._log_per_database
+        logs = self.log_per_database
         least, n = float(logs[logs > -math.inf].min()), self.space.n
         if least == 0.0:
             return 0.0  # one database has all the weight, which no factorial has touched
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
-    def _lines(self, rows: Ints) -> Floats:
-        """A row's law given the counts of all others, for every such counts."""
-        return self._line_table
+    def conditional_lines(self, rows: Ints) -> Floats:
+        """A row's distribution given the counts of all others, for every such counts."""
+        return self._lines
 
     @cached_property
-    def _line_table(self) -> Floats:
+    def _lines(self) -> Floats:
         # Weights times small integers are exact in extended precision.
-        parts = without_one(self._weights.astype(np.longdouble))
+        parts = without_one(self.type_weights.astype(np.longdouble))
         simplex = sum(np.indices(parts[0].shape)) < self.space.n
         return np.stack([part[simplex] for part in parts], axis=-1)
 
-    def _alike(self) -> list[Ints]:
+    def alike_records(self) -> list[Ints]:
         return [np.arange(self.space.n)]
 
-    def _expected_counts(self, rows: Ints) -> Floats:
-        counts = np.stack([self._rest, *np.indices(self._weights.shape)])
-        means = (counts * self._weights).reshape(len(counts), -1).sum(axis=1)
+    def marginal_sum(self, rows: Ints) -> Floats:
+        means = (self.counts * self.type_weights).reshape(len(self.counts), -1).sum(axis=1)
         return np.asarray(len(rows) / self.space.n * means)
 
-    def _through(self, kernels: RowKernels) -> Distribution:
-        """Law of the output: exchangeable when all rows share a kernel, dense otherwise."""
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Distribution of the output: exchangeable if all records share a kernel, else dense."""
         if len(kernels.distinct) > 1:
-            return self._dense("the output law of different row kernels")._through(kernels)
+            return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
-            return Uniform(self.space.n, 1)
-        return Exchangeable._trusted(substitute(self._weights, kernels.distinct[0].matrix))
+            return Dense.of(np.ones(1), Space.hamming(self.space.n, 1))
+        return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists, by bisection over types.
+        """Return the smallest epsilon for which E_i exists, by bisection over types.
 
         About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
         is found through the vector of all databases, or if that is long bounded from above.
         """
-        n, m = self.space.n, self._weights.ndim + 1
-        kept = self._log_weights[self._log_weights > -math.inf]
+        n, m = self.space.n, self.type_weights.ndim + 1
+        kept = self.log_weights[self.log_weights > -math.inf]
         if kept.min() < math.log(TINY):
             if self.space.size <= _LISTED:
-                return vector_threshold(self, self._vector)
+                return vector_threshold(self, self.probabilities)
             return max(self.epsilon_hat(), tilde_bound(self.space.sizes, self.epsilon_x()))
 
         def fails(e: float) -> bool:
             inverse = inverse_matrix(Symmetric(m, e))
             with np.errstate(over="ignore", invalid="ignore"):
-                value = substitute(self._weights, inverse)
-                error = rounding(n) * substitute(self._weights, np.abs(inverse))
+                value = substitute(self.type_weights, inverse)
+                error = rounding(n) * substitute(self.type_weights, np.abs(inverse))
                 return bool(np.any(value < -error))
 
         return least_epsilon(self.epsilon_x(), self.epsilon_hat(), n, m, fails)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
-        flat = rng.choice(self._weights.size, size=k, p=self._weights.reshape(-1))
-        counts = np.stack(
-            [self._rest.reshape(-1)[flat], *np.unravel_index(flat, self._weights.shape)]
-        )
+    def by_type(self) -> Exchangeable:
+        return self
+
+    def type_pairs(self, kernels: RowKernels) -> TypePairs | None:
+        """Return the tables of pairs of types, None where databases are few or kernels differ."""
+        kernel = kernels.distinct[0]
+        if self.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
+            return None
+        return TypePairs(self.space.n, kernel) if pairs_fit(self.space.n, kernel) else None
+
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """From the counts of ones, for two values per record.
+
+        Cost O(n) with at most two different factors. For more values from pairs of types where
+        databases are many and use one kernel, and O(N) otherwise.
+        """
+        if any((kernel.column_maxima[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
+            return Column(-math.inf, -math.inf, 0.0)  # no database has this output
+        if self.type_weights.ndim == 1:
+            form = OutputForm(kernels, y)
+            mass = form.log_mass(self.log_weights)
+            if mass is not None:
+                best = form.extreme(self.possible_counts)
+                return Column(best, mass, form.error + self.log_error)
+        pairs = self.type_pairs(kernels) if self.type_weights.ndim > 1 else None
+        return super().column(kernels, y) if pairs is None else self._type_column(pairs, y)
+
+    def _type_column(self, pairs: TypePairs, y: Ints) -> Column:
+        """Return the column of one output from the tables of pairs of types. Cost O(types^2)."""
+        counts = np.bincount(y, minlength=len(pairs.outputs))
+        at = int(np.flatnonzero((pairs.outputs == counts[:, None]).all(axis=0))[0])
+        log_prior = self.log_weights[tuple(pairs.types[1:])]
+        best = float(pairs.nearest[log_prior > -math.inf, at].max())
+        scale = float(pairs.log_output_sizes[at] + pairs.log_tops[at])
+        mass = float(pairs.log_sum(pairs.log_joint(log_prior)[:, [at]])[0]) - scale
+        error = 4.0 * pairs.error + self.log_error + 64.0 * ULP * (1.0 - best + abs(scale))
+        return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
+
+    def log_marginal(self, i: int) -> tuple[Floats, float]:
+        """From the share of the records that hold each value, for every type."""
+        shares = np.maximum(self.counts / self.space.n, 0.0).reshape(len(self.counts), -1)
+        return log_law(shares.T, self.log_weights.reshape(-1)), self.log_error
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return the output distribution of E_i, by a substitution in the polynomial of types."""
+        if epsilon == 0.0:
+            return self
+        weights, kernel = self.type_weights, Symmetric(self.type_weights.ndim + 1, epsilon)
+        inverse = substitute(weights, inverse_matrix(kernel))
+        law = clipped(inverse, lambda q: substitute(q, kernel.matrix), weights, epsilon)
+        return Exchangeable.of(law)
+
+    def surely_unmixed(self, epsilon: float) -> bool:
+        if epsilon == 0.0:
+            return False
+        weights, kernel = self.type_weights, Symmetric(self.type_weights.ndim + 1, epsilon)
+        inverse = inverse_matrix(kernel)
+        error = rounding(self.space.n) * substitute(weights, np.abs(inverse))
+        return bool((substitute(weights, inverse) >= error).all())
+
+    def misfit(self, other: Distribution) -> float:
+        assert isinstance(other, Exchangeable)
+        return log_misfit(self.type_weights, other.type_weights)
+
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        flat = rng.choice(self.type_weights.size, size=k, p=self.type_weights.reshape(-1))
+        counts = self.counts.reshape(len(self.counts), -1)[:, flat]
         values = np.arange(len(counts))
         rows = (
             np.stack([np.repeat(values, c) for c in counts.T]) if k else np.empty((0, self.space.n))
         )
         return np.asarray(rng.permuted(rows.astype(np.int64), axis=1))
+
+
+def multinomial(law: Floats, n: int) -> Exchangeable | None:
+    """Return n independent records of one distribution; None where types are too many to list.
+
+    Types whose probability underflows keep their logs.
+    """
+    m = len(law)
+    if m == 1 or (n + 1) ** (m - 1) > _TYPES:
+        return None
+    types = Exchangeable.of(np.zeros((n + 1,) * (m - 1)))
+    counts = types.counts
+    with np.errstate(divide="ignore"):
+        chances = np.log(law / law.sum())
+    logs = np.zeros(types.type_weights.shape)
+    for count, chance in zip(counts, chances.tolist(), strict=True):
+        logs += np.where(count > 0, np.where(count > 0, count, 1) * chance, 0.0)
+    logs = np.where(counts[0] >= 0, logs, -math.inf)
+    weights = np.exp(logs + types.log_class_sizes)
+    lines = np.tile(law, (math.comb(n + m - 2, m - 1), 1))
+    return Exchangeable.of(weights / weights.sum(), logs + types.log_class_sizes, logs, lines)
+
+
+class OutputForm:
+    """The polynomial of one output: how many rows have each factor a + b u."""
+
+    def __init__(self, kernels: RowKernels, y: Ints) -> None:
+        logs, counts = [], []
+        for kernel, rows in kernels.groups():
+            rows_of = np.bincount(y[rows], minlength=kernel.shape[1])
+            for value in np.flatnonzero(rows_of):
+                logs.append(kernel.log_relative[:, value])
+                counts.append(rows_of[value])
+        self.logs, self.counts = np.array(logs), np.array(counts)
+        self.n = int(self.counts.sum())
+
+    @property
+    def error(self) -> float:
+        """Bound the rounding error of the logarithms below."""
+        size = np.where(np.isinf(self.logs), 0.0, np.abs(self.logs)).max(axis=1)
+        return (24 * self.n + 64) * ULP + 16.0 * ULP * float(self.counts @ size)
+
+    @property
+    def possible(self) -> bool:
+        """Whether any database leads to the output."""
+        return bool(np.all(self.logs.max(axis=1) > -math.inf))
+
+    def _split(self) -> tuple[int, int, Floats, Ints]:
+        """Rows that must hold 1, rows that must hold 0, and ln near and counts of the others.
+
+        A row that must hold its value has near 1 there.
+        """
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        free = ~(ones | zeros)
+        forced, barred = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        return forced, barred, self.logs[free], self.counts[free]
+
+    def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
+        """Largest (sign 1) or smallest (sign -1) ln W[x, y] over x with an allowed number of ones.
+
+        Rows that gain most by a one get theirs first: linear between the kinds' turns.
+        """
+        if sign < 0 and np.isinf(self.logs).any():
+            return self.smallest(allowed)
+        forced, barred, logs, counts = self._split()
+        ones = allowed[(allowed >= forced) & (allowed <= self.n - barred)] - forced
+        if not len(ones):
+            return -math.inf
+        gains = logs[:, 1] - logs[:, 0]
+        order = np.argsort(-sign * gains)
+        turns = np.concatenate([[0], np.cumsum(counts[order])])
+        heights = np.concatenate([[0.0], np.cumsum(counts[order] * gains[order])])
+        signed = sign * np.interp(ones, turns, heights)
+        return float(counts @ logs[:, 0]) + sign * float(signed.max())
+
+    def smallest(self, allowed: Ints) -> float:
+        """Smallest ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
+        need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
+        # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
+        # barred row: only the all-ones and all-zeros databases escape.
+        escapes = (allowed == self.n) if not bar else np.zeros(len(allowed), bool)
+        if not need:
+            escapes |= allowed == 0
+        if not escapes.all():
+            return -math.inf
+        ends = [self.counts @ self.logs[:, 1 if k else 0] for k in allowed.tolist()]
+        return float(min(ends))
+
+    def log_mass(self, log_weights: Floats) -> float | None:
+        """Log of sum_k e^log_weights[k] c_k / C(n, k); None where more than two factors are mixed.
+
+        Cost O(n).
+        """
+        from fastpriv.kernels import binomial_product
+
+        if not self.possible:
+            return -math.inf
+        forced, barred, logs, counts = self._split()
+        if len(logs) > 2:
+            return None
+        forms: list[tuple[int, float, float]] = [
+            (int(c), math.exp(zero), math.exp(one))
+            for c, (zero, one) in zip(counts, logs.tolist(), strict=True)
+        ]
+        forms += [(0, 1.0, 1.0)] * (2 - len(forms))
+        if min(min(form[1:]) for form in forms) == 0.0:
+            return None
+        first = float(counts @ logs[:, 0]) - log_binomial(self.n, forced)
+        last = float(counts @ logs[:, 1]) - log_binomial(self.n, barred)
+        terms = binomial_product(*forms[0], *forms[1], self.n, forced, first, last)
+        terms = terms + log_weights[forced : self.n - barred + 1]
+        top = float(terms.max())
+        if top == -math.inf:
+            return -math.inf
+        return top + math.log(math.fsum(np.exp(terms - top)))

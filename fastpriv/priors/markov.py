@@ -1,4 +1,4 @@
-"""Rows that form a Markov chain, and the law such a chain has after a row-by-row channel."""
+"""Records that form a Markov chain, and such a chain after a channel on each record."""
 
 from __future__ import annotations
 
@@ -16,24 +16,30 @@ from fastpriv._core.rounding import ULP, lowered
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
+from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
 from fastpriv.errors import InvalidInput, TooLarge, described
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.chain_unmixing import chain_bound
-from fastpriv.priors.structured import LineDistribution, StructuredDistribution
-from fastpriv.priors.type_weights import inverse_matrix
-from fastpriv.priors.unmixing import tilde_bound
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.exchangeable import inverse_matrix
+from fastpriv.priors.unmixing import chain_bound, tilde_bound
 from fastpriv.results import Bracket
 from fastpriv.spaces import Space
 
 __all__ = ["HiddenMarkov", "Markov"]
 
-#: Longest vector in which eps_tilde is searched, and that of a part of a longer chain.
-_MAX_LISTED, _MAX_PART = 1 << 22, 1 << 12
-#: From this chance on a product of two, times 2^500, has all its digits.
+#: Longest vector in which eps_tilde is searched: about a hundred transforms take some seconds.
+_MAX_LISTED = 1 << 22
+#: The same for the first and the last records of a longer chain.
+_MAX_PART = 1 << 12
+#: From this probability on a product of two, times 2^500, has all its digits.
 _RARE = 1e-220
-#: Largest joint law of past outputs and one row that information bounds look at.
+#: Largest joint distribution of past outputs and one row that information bounds look at.
 _MAX_WINDOW = 1 << 20
+
+
+#: Probabilities with a smaller logarithm are added up as logarithms: three such factors and
+#: their sum stay in the range of doubles.
+_LOG_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):
@@ -42,11 +48,11 @@ class Markov(LineDistribution):
     Parameters
     ----------
     initial : 1-D array
-        Law of the first row.
+        Distribution of the first row.
     transition : 2-D array
         ``transition[a, b]`` = P(next row = b | this row = a).
     n : int
-        Number of rows.
+        Number of records.
 
     Examples
     --------
@@ -57,92 +63,92 @@ class Markov(LineDistribution):
     """
 
     def __init__(self, initial: ArrayLike, transition: ArrayLike, n: int) -> None:
-        self._initial = check.law(initial, "initial")
-        self._transition = check.stochastic(transition, "transition")
-        m = len(self._initial)
-        if self._transition.shape != (m, m):
+        self.initial = check.law(initial, "initial")
+        self.transition = check.stochastic(transition, "transition")
+        m = len(self.initial)
+        if self.transition.shape != (m, m):
             raise InvalidInput(
-                f"transition must be {m} x {m} to match initial, got {self._transition.shape}"
+                f"transition must be {m} x {m} to match initial, got {self.transition.shape}"
             )
         self.space = Space.hamming(n, m)
 
-    def _definition(self) -> dict[str, Any]:
-        return {"initial": self._initial, "transition": self._transition, "n": self.space.n}
+    def definition(self) -> dict[str, Any]:
+        return {"initial": self.initial, "transition": self.transition, "n": self.space.n}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Markov:
+    def from_definition(cls, given: Mapping[str, Any]) -> Markov:
         return cls(given["initial"], given["transition"], given["n"])
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        m = len(self._initial)
-        joint = self._initial
+        m = len(self.initial)
+        joint = self.initial
         for _ in range(self.space.n - 1):
-            joint = (joint.reshape(-1, m, 1) * self._transition).reshape(-1)
+            joint = (joint.reshape(-1, m, 1) * self.transition).reshape(-1)
         return joint.copy()
 
-    def _wide(self) -> Wide:
+    def wide(self) -> Wide:
         """Probability of every database, right to n rounding errors also where doubles end."""
-        m, steps = len(self._initial), wide(self._transition)
-        joint = wide(self._initial)
+        m, steps = len(self.initial), wide(self.transition)
+        joint = wide(self.initial)
         for _ in range(self.space.n - 1):
             joint = (joint.reshape(-1, m, 1) * steps).reshape(-1)
         return joint
 
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         with np.errstate(divide="ignore"):
-            first, steps = np.log(self._initial), np.log(self._transition)
+            first, steps = np.log(self.initial), np.log(self.transition)
         return np.asarray(first[rows[:, 0]] + steps[rows[:, :-1], rows[:, 1:]].sum(axis=1))
 
     def _marginal_sum(self, count: int) -> Floats:
         """Sum of the marginals of the first ``count`` rows."""
         from fastpriv.kernels import markov_counts
 
-        return markov_counts(self._initial, self._transition, np.arange(count))
+        return markov_counts(self.initial, self.transition, np.arange(count))
 
     def entropy(self) -> float:
         """Return H(X) = H(initial) + sum over steps of the expected row entropy. Cost O(n m^2)."""
         from fastpriv.kernels import entropy
 
-        rows = np.array([entropy(row) for row in self._transition])
-        return float(entropy(self._initial) + self._marginal_sum(self.space.n - 1) @ rows)
+        rows = np.array([entropy(row) for row in self.transition])
+        return float(entropy(self.initial) + self._marginal_sum(self.space.n - 1) @ rows)
 
     def min_entropy(self) -> float:
         """Return -ln of the likeliest path's probability, by Viterbi. Cost O(n m^2)."""
         from fastpriv.kernels import markov_best_path
 
         with np.errstate(divide="ignore"):
-            logs = np.log(self._initial), np.log(self._transition)
+            logs = np.log(self.initial), np.log(self.transition)
         return -markov_best_path(*logs, self.space.n)
 
-    def _log_least(self) -> float:
+    def log_smallest(self) -> float:
         """Log-probability of the least likely path, by Viterbi on -ln p. Rounded down."""
         from fastpriv.kernels import markov_best_path
 
         start, step = (
             np.where(p > 0.0, -np.log(np.where(p > 0.0, p, 1.0)), -math.inf)
-            for p in (self._initial, self._transition)
+            for p in (self.initial, self.transition)
         )
         least = markov_best_path(start, step, self.space.n)
         return lowered(-least, self.space.n + 4.0)
 
-    def _lines(self, rows: Ints) -> Floats:
-        """Local patterns: a row's law given its two neighbours, for every setting of them."""
-        first, T, n, m = self._initial, self._transition, self.space.n, len(self._initial)
+    def conditional_lines(self, rows: Ints) -> Floats:
+        """Local patterns: a record's distribution given both neighbours, for all their values."""
+        first, T, n, m = self.initial, self.transition, self.space.n, len(self.initial)
         if n == 1:
             return first[None, :]
         if first.min() == 0 or T.min() == 0:
             # Some database is impossible, and all databases are linked by single changes, so some
             # line has a positive weight beside a zero one.
             return np.eye(m)
-        # Lines have no scale, and products of small chances underflow.
+        # Lines have no scale, and products of small probabilities underflow.
         parts = self._patterns(rows, first, T * 2.0**500, T)
         return np.concatenate([part.reshape(-1, m) for part in parts])
 
     def _patterns(self, rows: Ints, first: Any, before: Any, after: Any) -> list[Any]:
-        """List a row's chances after its neighbour before, times those of its neighbour after."""
-        m, n, parts = len(self._initial), self.space.n, []
+        """List p(record | record before) times p(record after | record)."""
+        m, n, parts = len(self.initial), self.space.n, []
         if rows[0] == 0:
             parts.append(before.T * first)
         if rows[-1] == n - 1:
@@ -152,94 +158,132 @@ class Markov(LineDistribution):
         return parts
 
     def _log_lines(self, rows: Ints) -> Floats | None:
-        """Through wide numbers where a product of two chances is too small for a double."""
-        least = min(self._initial.min(), self._transition.min())
+        """Through wide numbers where a product of two probabilities is too small for a double."""
+        least = min(self.initial.min(), self.transition.min())
         if self.space.n == 1 or not 0.0 < least < _RARE:
             return None
-        T = wide(self._transition)
-        parts = self._patterns(rows, wide(self._initial), T, T)
-        return np.concatenate([part.logs().reshape(-1, len(self._initial)) for part in parts])
+        T = wide(self.transition)
+        parts = self._patterns(rows, wide(self.initial), T, T)
+        return np.concatenate([part.logs().reshape(-1, len(self.initial)) for part in parts])
 
     @cached_property
-    def _rounding(self) -> float:
-        """Products of two chances are rounded, and the floats of a row may not quite sum to one.
+    def rounding_error(self) -> float:
+        """Products of two probabilities are rounded, and floats of a row may not sum to one.
 
         A row b of the chain stands against another, b', in the ratio of two databases: divided by
         their exact sums or not, the ratio is off by no more than the quotient of the sums.
         """
-        chain = np.concatenate([self._initial, self._transition.reshape(-1)])
+        chain = np.concatenate([self.initial, self.transition.reshape(-1)])
         if self.space.n == 1 or np.ptp(chain) == 0.0:
             return 0.0
-        off = [math.fsum([*row, -1.0]) for row in self._transition.tolist()]
+        off = [math.fsum([*row, -1.0]) for row in self.transition.tolist()]
         return 8.0 * ULP + (max(off) - min(off)) * (1.0 + 2.0**-20)
 
-    def _expected_counts(self, rows: Ints) -> Floats:
+    def marginal_sum(self, rows: Ints) -> Floats:
         from fastpriv.kernels import markov_counts
 
-        return markov_counts(self._initial, self._transition, rows)
+        return markov_counts(self.initial, self.transition, rows)
 
-    def _through(self, kernels: RowKernels) -> HiddenMarkov:
-        """Law of the output: a hidden Markov chain, kept as such."""
+    def through(self, kernels: RowKernels) -> HiddenMarkov:
+        """Distribution of the output: a hidden Markov chain, kept as such."""
         return HiddenMarkov(self, kernels)
 
     @cached_property
-    def _log_chain(self) -> tuple[Floats, Floats]:
-        """Logs of the law of the first row and of the steps, [after, before]."""
-        chain = self._initial, self._transition
+    def log_chain(self) -> tuple[Floats, Floats]:
+        """Logs of the distribution of the first row and of the steps, [after, before]."""
+        chain = self.initial, self.transition
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
 
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the least epsilon for which E_i exists, a bracket for long chains.
+        """Return the smallest epsilon for which E_i exists, a bracket for long chains.
 
         From below by the first and the last rows alone, because what E_i does to some rows is E_i
-        of their law. From above by a cone that chains of any length stay in, and by a closed bound.
+        of their distribution. From above by a cone that chains of any length stay in, and by a
+        closed bound.
         """
         return self._epsilon_tilde
 
     @property
-    def _long(self) -> bool:
+    def is_long(self) -> bool:
         """Whether the chain is too long for a list of its databases."""
         return self.space.size > _MAX_LISTED
 
     @cached_property
     def _epsilon_tilde(self) -> float | Bracket:
-        if not self._long:
+        if not self.is_long:
             return super().epsilon_tilde()
         spread = self.epsilon_x()
         if spread == math.inf or spread == 0.0:
             return spread
-        m, n = len(self._initial), self.space.n
+        m, n = len(self.initial), self.space.n
         window = min(n, max(1, int(math.log(_MAX_PART) / math.log(m))))
-        starts = self._initial, self.marginal(n - window)
+        starts = self.initial, self.marginal(n - window)
         parts = [
-            Markov(start / start.sum(), self._transition, window)._dense("a part").epsilon_tilde()
+            Markov(start / start.sum(), self.transition, window).as_dense("a part").epsilon_tilde()
             for start in starts
         ]
-        # The last digits of a search with rounded laws are not those of a bound.
+        # The last digits of a search with rounded distributions are not those of a bound.
         lower = max(self.epsilon_hat() * (1.0 - 1e-9), max(parts) * (1.0 - 1e-9) - 1e-9, 0.0)
         high = tilde_bound(self.space.sizes, spread)
-        return Bracket(lower, chain_bound(self._initial, self._transition, lower, high))
+        return Bracket(lower, chain_bound(self.initial, self.transition, lower, high))
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """The mean by the forward recursion, the largest by Viterbi. Cost O(n m^2)."""
+        tables = [[k.relative, k.loss, k.log_relative, k.log_relative] for k in kernels.distinct]
+        return _along(self, tables, kernels.assignment, y)
+
+    def unmixed(self, epsilon: float) -> Distribution:
+        """Return the output distribution of E_i, as a chain where it is too long to list."""
+        return UnmixedMarkov(self, epsilon) if self.is_long else super().unmixed(epsilon)
+
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv.kernels import markov_paths
 
-        edges = np.cumsum(self._initial), np.cumsum(self._transition, axis=1)
+        edges = np.cumsum(self.initial), np.cumsum(self.transition, axis=1)
         return markov_paths(*edges, rng.random((k, self.space.n)))
 
 
-def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
-    """Return I(X; Y) of a chain across a channel that acts row by row.
+def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
+    """Run both recursions along a chain.
 
-    Exact while the law of the outputs fits, otherwise a certified bracket.
-
-    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a
-    term can only grow. Given the window's first row as well, it can only shrink. The smaller
-    term is linear in the law of that row and the larger one is concave, so by Jensen's inequality
-    the sum over all windows needs only the mean law, not a computation for every row.
+    For each kind of row there are four tables [state, y]: means of near and of loss, the log of
+    the mean, and the largest log.
     """
-    first, n, m = chain._initial, chain.space.n, len(chain._initial)
+    from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
+
+    initial, transition = chain.initial, chain.transition
+    widest = max(table[0].shape[1] for table in tables)
+    near, loss, logs, tops = np.zeros((4, len(tables), widest, len(initial)))
+    for kind, parts in enumerate(tables):
+        for out, part in zip((near, loss, logs, tops), parts, strict=True):
+            out[kind, : part.shape[1]] = part.T
+    best = chain_log_best(initial, transition, tops, assignment, y)
+    # Every row multiplies the forward weights by a few positive numbers.
+    slack = len(y) * (4 * len(initial) + 16) * ULP
+    start, steps = chain.log_chain
+    rare = any(np.any((part > -math.inf) & (part < _LOG_SMALL)) for part in (steps, logs))
+    mass = math.nan if rare else chain_log_mass(initial, transition, near, loss, assignment, y)
+    if math.isnan(mass):  # terms may be lost to underflow
+        mass, size = chain_log_sum(start, steps, logs, assignment, y)
+        slack += 8.0 * len(y) * ULP * size  # a few additions of logarithms for every row
+    else:
+        slack *= min(1.0, -4.0 * mass)
+    return Column(best, mass, slack - 16.0 * ULP * (best + mass))
+
+
+def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
+    """Return I(X; Y) of a chain across a channel that acts record by record.
+
+    Exact while the distribution of the outputs fits, otherwise a certified bracket.
+
+    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a term can
+    only grow. Given the window's first row as well, it can only shrink. The smaller term is linear
+    in the distribution of that row and the larger one is concave, so by Jensen's inequality the sum
+    over all windows needs only the mean distribution, not a computation for every row.
+    """
+    first, n, m = chain.initial, chain.space.n, len(chain.initial)
     widest = max(max(kernel.shape) for kernel in kernels.distinct)
     # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
     window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
@@ -252,7 +296,7 @@ def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
             "bounded window; use one kernel for all rows or a shorter chain"
         )
     rest = n - window
-    starts = chain._expected_counts(np.arange(1, rest + 1))
+    starts = chain.marginal_sum(np.arange(1, rest + 1))
     upper = rest * _window_terms(chain, starts[None, :] / rest, kernels, window)[-1]
     lower = _window_terms(chain, np.diag(starts), kernels, window)[-1]
     head = math.fsum(terms)
@@ -268,12 +312,12 @@ def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int
         terms.append(kernels[i].information(joint))
         if i + 1 < window:
             emitted = joint[:, None, :] * kernels[i].matrix.T
-            joint = (emitted @ chain._transition).reshape(-1, joint.shape[1])
+            joint = (emitted @ chain.transition).reshape(-1, joint.shape[1])
     return terms
 
 
-class HiddenMarkov(StructuredDistribution):
-    """Law of a Markov chain seen through a row-by-row channel, such as E_d of a chain.
+class HiddenMarkov(Distribution):
+    """A Markov chain seen through a channel on each record, such as E_d of a chain.
 
     Probabilities come from the forward recursion; what has no closed form goes through the dense
     vector while it fits. Made by a channel's ``output``, not by hand.
@@ -289,15 +333,15 @@ class HiddenMarkov(StructuredDistribution):
             raise InvalidInput(
                 f"kernels must have a row for each value of {chain!r}. Use channel.output(chain)."
             )
-        self._chain, self._kernels = chain, kernels
+        self.chain, self.kernels = chain, kernels
         self.space = Space(kernels.sizes_out)
 
-    def _definition(self) -> dict[str, Any]:
-        matrices = [kernel.matrix for kernel in self._kernels.distinct]
-        return {"chain": self._chain, "emissions": matrices, "rows": runs(self._kernels.assignment)}
+    def definition(self) -> dict[str, Any]:
+        matrices = [kernel.matrix for kernel in self.kernels.distinct]
+        return {"chain": self.chain, "emissions": matrices, "rows": runs(self.kernels.assignment)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> HiddenMarkov:
+    def from_definition(cls, given: Mapping[str, Any]) -> HiddenMarkov:
         chain = Markov.from_dict(given["chain"])
         kernels = [RowKernel(check.stochastic(W, "emissions")) for W in given["emissions"]]
         rows = RowKernels(kernels, unrolled(given["rows"], len(kernels)))
@@ -308,98 +352,103 @@ class HiddenMarkov(StructuredDistribution):
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers), by the forward recursion."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
-        joint = self._chain._initial[None, :]
+        joint = self.chain.initial[None, :]
         for i in range(self.space.n):
-            emitted = (joint[:, None, :] * self._kernels[i].matrix.T).reshape(-1, joint.shape[1])
+            emitted = (joint[:, None, :] * self.kernels[i].matrix.T).reshape(-1, joint.shape[1])
             last = i + 1 == self.space.n
-            joint = emitted.sum(axis=1) if last else emitted @ self._chain._transition
+            joint = emitted.sum(axis=1) if last else emitted @ self.chain.transition
         return joint
 
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         from fastpriv.kernels import hidden_markov_log_prob
 
         emissions = np.zeros(
-            (len(self._kernels.distinct), max(self.space.sizes), self._chain.space.sizes[0])
+            (len(self.kernels.distinct), max(self.space.sizes), self.chain.space.sizes[0])
         )
-        for table, kernel in zip(emissions, self._kernels.distinct, strict=True):
+        for table, kernel in zip(emissions, self.kernels.distinct, strict=True):
             table[: kernel.shape[1]] = kernel.matrix.T
-        chain = self._chain
+        chain = self.chain
         return hidden_markov_log_prob(
-            chain._initial, chain._transition, emissions, self._kernels.assignment, rows
+            chain.initial, chain.transition, emissions, self.kernels.assignment, rows
         )
 
-    def _logs(self) -> Floats | None:
+    def logs_if_rare(self) -> Floats | None:
         """Log-probability of every database, unless no factor of one is small enough to matter."""
-        least = self._chain._log_least()
-        for kernel, rows in self._kernels.groups():
+        least = self.chain.log_smallest()
+        for kernel, rows in self.kernels.groups():
             seen = kernel.matrix[kernel.matrix > 0.0]
             least += len(rows) * math.log(seen.min())
-        return None if least > math.log(TINY) else self._all_logs()
+        return None if least > math.log(TINY) else self.all_log_probabilities()
 
     def entropy(self) -> float | Bracket:
         """Return H(Y) = I(X; Y) + H(Y | X), a bracket where the information is one."""
         from fastpriv.kernels import entropy
 
         noise = math.fsum(
-            float(self._chain._expected_counts(rows) @ [entropy(row) for row in kernel.matrix])
-            for kernel, rows in self._kernels.groups()
+            float(self.chain.marginal_sum(rows) @ [entropy(row) for row in kernel.matrix])
+            for kernel, rows in self.kernels.groups()
         )
-        information = chain_information(self._chain, self._kernels)
+        information = chain_information(self.chain, self.kernels)
         if isinstance(information, Bracket):
             return Bracket(information.lower + noise, information.upper + noise)
         return information + noise
 
-    def min_entropy(self) -> float:
-        """Return -ln of the largest probability, through the dense form."""
-        return self._dense("min_entropy").min_entropy()
+    def log_smallest(self) -> float:
+        return self.as_dense("the least probability").log_smallest()
 
-    def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is optimal for DP, through the dense form."""
-        return self._dense("epsilon_hat").epsilon_hat()
-
-    def _log_ratios(self, rows: Ints) -> Floats:
-        return self._dense("a level")._log_ratios(rows)
-
-    def _expected_counts(self, rows: Ints) -> Floats:
+    def marginal_sum(self, rows: Ints) -> Floats:
         total = np.zeros(self.space.sizes[rows[0]])
-        for kernel, group in self._kernels.groups():
+        for kernel, group in self.kernels.groups():
             shared = np.intersect1d(rows, group)
             if len(shared):
-                total += self._chain._expected_counts(shared) @ kernel.matrix
+                total += self.chain.marginal_sum(shared) @ kernel.matrix
         return total
 
-    def _through(self, kernels: RowKernels) -> Distribution:
-        """Law after a further row-by-row channel, through the dense form."""
-        return self._dense("the output law")._through(kernels)
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """The kernels of the chain and of the channel are joined. Cost O(n m^2)."""
+        width = len(kernels.distinct)
+        pairs, assignment = np.unique(
+            self.kernels.assignment * width + kernels.assignment, return_inverse=True
+        )
+        tables = []
+        for hidden, kernel in (
+            (self.kernels.distinct[p // width], kernels.distinct[p % width]) for p in pairs
+        ):
+            seen = np.where(hidden.matrix[:, :, None] > 0, kernel.log_relative, -math.inf)
+            means = [hidden.matrix @ kernel.relative, hidden.matrix @ kernel.loss]
+            with np.errstate(divide="ignore"):
+                terms = np.log(hidden.matrix)[:, :, None] + kernel.log_relative
+            tables.append([*means, np.logaddexp.reduce(terms, axis=1), seen.max(axis=1)])
+        return _along(self.chain, tables, assignment.reshape(-1), y)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         from fastpriv._sampling.source import source
-        from fastpriv._structure.drawing import draw_rows
+        from fastpriv._structure.rows import draw_rows
 
-        return draw_rows(self._kernels, self._chain._sample(k, rng), source(rng))
+        return draw_rows(self.kernels, self.chain.draw(k, rng), source(rng))
 
 
 class UnmixedMarkov(HiddenMarkov, form=True):
-    """The law R^-1 p of a Markov chain p: the outputs of E_i. Made for chains too long to list.
+    """R^-1 p of a Markov chain p: the outputs of E_i, for chains too long to list.
 
     Its probabilities come from the forward recursion with R^-1, whose entries have both signs, in
-    the place of chances. From the upper end of ``epsilon_tilde`` on they are positive.
+    the place of probabilities. From the upper bound of ``epsilon_tilde`` on they are positive.
     """
 
     def __init__(self, chain: Markov, epsilon: float) -> None:
-        inverse = RowKernel(inverse_matrix(Symmetric(len(chain._initial), epsilon)))
+        inverse = RowKernel(inverse_matrix(Symmetric(len(chain.initial), epsilon)))
         super().__init__(chain, RowKernels([inverse], np.zeros(chain.space.n, dtype=np.int64)))
 
     def entropy(self) -> float | Bracket:
         """Return H(Y), through the dense form."""
-        return self._dense("the entropy of the outputs of E_i").entropy()
+        return self.as_dense("the entropy of the outputs of E_i").entropy()
 
-    def _logs(self) -> Floats | None:
-        return self._all_logs()
+    def logs_if_rare(self) -> Floats | None:
+        return self.all_log_probabilities()
 
-    def _through(self, kernels: RowKernels) -> Distribution:
-        """Law after R_epsilon: the chain."""
-        return self._chain
+    def through(self, kernels: RowKernels) -> Distribution:
+        """Distribution after R_epsilon: the chain."""
+        return self.chain
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
-        return self._dense("a sample of the outputs of E_i")._sample(k, rng)
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
+        return self.as_dense("a sample of the outputs of E_i").draw(k, rng)

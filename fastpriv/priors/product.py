@@ -1,33 +1,39 @@
-"""Independent rows."""
+"""Independent records."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import log_down, round_up
+from fastpriv._core.rounding import ULP, log_down, round_up
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.structured import LineDistribution
+from fastpriv.priors.base import Distribution, LineDistribution
+from fastpriv.priors.unmixing import log_misfit
 from fastpriv.spaces import Space
+
+if TYPE_CHECKING:
+    from fastpriv.priors.exchangeable import Exchangeable
 
 __all__ = ["Product", "Uniform"]
 
 
 class Product(LineDistribution):
-    """Independent rows, which may differ in law and in number of values.
+    """Independent records, which may differ in distribution and in number of values.
 
     Parameters
     ----------
     marginals : sequence of 1-D arrays
-        The law of each row. Equal laws are stored once.
+        The distribution of each row. Equal distributions are stored once.
 
     Examples
     --------
@@ -43,44 +49,47 @@ class Product(LineDistribution):
         self._set(*distinct(marginals, _load, "marginals"))
 
     def _set(self, laws: Sequence[Floats], assignment: Ints) -> None:
-        self._laws = tuple(laws)
-        self._assignment = assignment
+        self.distinct = tuple(laws)
+        self.assignment = assignment
         sizes: list[int] = np.array([len(law) for law in laws])[assignment].tolist()
-        self.space = Space._trusted(tuple(sizes))
+        self.space = Space.of(tuple(sizes))
 
-    def _definition(self) -> dict[str, Any]:
-        return {"marginals": list(self._laws), "rows": runs(self._assignment)}
+    def definition(self) -> dict[str, Any]:
+        return {"marginals": list(self.distinct), "rows": runs(self.assignment)}
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Product:
+    def from_definition(cls, given: Mapping[str, Any]) -> Product:
         laws = [check.law(law, f"marginal {k}") for k, law in enumerate(given["marginals"])]
-        return cls._trusted(laws, unrolled(given["rows"], len(laws)))
+        return cls.of(laws, unrolled(given["rows"], len(laws)))
 
     @classmethod
-    def _trusted(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
+    def of(cls, laws: Sequence[Floats], assignment: Ints) -> Product:
         self = Product.__new__(Product)
         self._set(laws, assignment)
         return self
 
     @classmethod
     def iid(cls, p: ArrayLike, n: int) -> Product:
-        """Return ``n`` independent rows with the same law ``p``."""
+        """Return ``n`` independent records with the same distribution ``p``."""
         n = check.integer(n, "n", 1)
         check.fits(n, "a database", "use fewer rows")
-        return cls._trusted([check.law(p, "p")], np.zeros(n, dtype=np.int64))
+        return cls.of([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property
     def marginals(self) -> list[Floats]:
-        """The law of every row (read-only)."""
-        shown = [check.shown(law) for law in self._laws]
-        return [shown[k] for k in self._assignment]
+        """The distribution of every row (read-only)."""
+        shown = [check.shown(law) for law in self.distinct]
+        return [shown[k] for k in self.assignment]
 
-    def _counts(self) -> Ints:
-        return np.bincount(self._assignment, minlength=len(self._laws))
+    def multiplicities(self) -> Ints:
+        """Return how many records have each distinct distribution."""
+        return np.bincount(self.assignment, minlength=len(self.distinct))
 
-    def _sum(self, per_law: Sequence[float]) -> float:
-        """Add a quantity over rows, given its value for each distinct law."""
-        return math.fsum(c * v for c, v in zip(self._counts().tolist(), per_law, strict=True))
+    def total(self, per_law: Sequence[float]) -> float:
+        """Add a quantity over rows, given its value for each distinct distribution."""
+        return math.fsum(
+            c * v for c, v in zip(self.multiplicities().tolist(), per_law, strict=True)
+        )
 
     def pmf(self) -> Floats:
         """Return the probability of every database (N numbers)."""
@@ -90,52 +99,54 @@ class Product(LineDistribution):
             joint = np.multiply.outer(joint, marginal).reshape(-1)
         return joint
 
-    def _log_prob(self, rows: Ints) -> Floats:
+    def log_probabilities(self, rows: Ints) -> Floats:
         total = np.zeros(len(rows))
-        for k, law in enumerate(self._laws):
+        for k, law in enumerate(self.distinct):
             with np.errstate(divide="ignore"):
                 logs = np.log(law)
-            total += logs[rows[:, self._assignment == k]].sum(axis=1)
+            total += logs[rows[:, self.assignment == k]].sum(axis=1)
         return total
 
     def entropy(self) -> float:
-        """Return H(X), the sum of the rows' entropies. Cost O(distinct laws)."""
+        """Return H(X), the sum of the rows' entropies. Cost O(distinct distributions)."""
         from fastpriv.kernels import entropy
 
-        return self._sum([entropy(law) for law in self._laws])
+        return self.total([entropy(law) for law in self.distinct])
 
     def min_entropy(self) -> float:
         """Return -ln max p(x), the sum over rows."""
-        return self._sum([-math.log(law.max()) for law in self._laws])
+        return self.total([-math.log(law.max()) for law in self.distinct])
 
-    def _log_least(self) -> float:
-        """Log of the least positive probability, the sum over rows. Rounded down."""
-        return -round_up(self._sum([-log_down(float(law[law > 0].min())) for law in self._laws]))
+    def log_smallest(self) -> float:
+        """Log of the smallest positive probability, the sum over rows. Rounded down."""
+        return -round_up(
+            self.total([-log_down(float(law[law > 0].min())) for law in self.distinct])
+        )
 
     def epsilon_tilde(self) -> float:
-        """Return the least epsilon for which E_i exists: for independent rows, epsilon_hat.
+        """Return the smallest epsilon for which E_i exists: for independent records, epsilon_hat.
 
-        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every row by itself, so p_Y >= 0 when each
-        row's law is at least 1/(e^e + m_i - 1).
+        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every record by itself, so p_Y >= 0 when each
+        row's distribution is at least 1/(e^e + m_i - 1).
         """
         return self.epsilon_hat()
 
-    def _lines(self, rows: Ints) -> Floats:
-        return np.array([self._laws[k] for k in np.unique(self._assignment[rows])])
+    def conditional_lines(self, rows: Ints) -> Floats:
+        return np.array([self.distinct[k] for k in np.unique(self.assignment[rows])])
 
-    def _alike(self) -> list[Ints]:
-        return [np.flatnonzero(self._assignment == k) for k in range(len(self._laws))]
+    def alike_records(self) -> list[Ints]:
+        return [np.flatnonzero(self.assignment == k) for k in range(len(self.distinct))]
 
-    def _expected_counts(self, rows: Ints) -> Floats:
-        counts = np.bincount(self._assignment[rows], minlength=len(self._laws))
+    def marginal_sum(self, rows: Ints) -> Floats:
+        counts = np.bincount(self.assignment[rows], minlength=len(self.distinct))
         used = np.flatnonzero(counts)
-        return np.asarray(counts[used] @ np.array([self._laws[k] for k in used]))
+        return np.asarray(counts[used] @ np.array([self.distinct[k] for k in used]))
 
-    def _pairs(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
-        """Distinct (law, kernel) pairs: laws, kernels, how many rows, which pair a row has."""
+    def paired(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return distinct pairs: distributions, kernels, how many records, which pair each has."""
         width = len(kernels.distinct)
-        keys = self._assignment * width + kernels.assignment
-        if len(self._laws) * width > 4 * len(keys):  # few of all pairs, so do not count them all
+        keys = self.assignment * width + kernels.assignment
+        if len(self.distinct) * width > 4 * len(keys):  # few of all pairs, so do not count them all
             used, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
             return used // width, used % width, counts, place
         counts = np.bincount(keys)
@@ -143,23 +154,75 @@ class Product(LineDistribution):
         place = np.cumsum(counts > 0) - 1
         return used // width, used % width, counts[used], place[keys]
 
-    def _through(self, kernels: RowKernels) -> Product:
-        """Law of the output: the rows stay independent. Cost O(distinct rows)."""
-        laws, which, _, assignment = self._pairs(kernels)
+    def through(self, kernels: RowKernels) -> Product:
+        """Distribution of the output: the rows stay independent. Cost O(distinct rows)."""
+        laws, which, _, assignment = self.paired(kernels)
         pushed = []
         for k, j in zip(laws, which, strict=True):
-            kernel, law = kernels.distinct[j], self._laws[k]
+            kernel, law = kernels.distinct[j], self.distinct[k]
             if isinstance(kernel, Symmetric):
                 pushed.append(law + kernel.mixing * flat_excess(law))
             else:
                 pushed.append(law @ kernel.matrix)
-        return Product._trusted(pushed, assignment)
+        return Product.of(pushed, assignment)
+
+    def column(self, kernels: RowKernels, y: Ints) -> Column:
+        """Both logs are sums over records. Cost O(n)."""
+        laws, which, _, place = self.paired(kernels)
+        best, mass = [0.0], [0.0]
+        for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
+            law, kernel = self.distinct[k], kernels.distinct[j]
+            counts = np.bincount(y[place == pair], minlength=kernel.shape[1])
+            used = counts > 0
+            allowed = np.where(law > 0, 0.0, -math.inf)
+            best += (counts[used] * tropical(allowed, [kernel], np.maximum)[used]).tolist()
+            mass += (counts[used] * log_masses(law, [kernel])[used]).tolist()
+        total = math.fsum(best), math.fsum(mass)
+        slack = max(row_slack([kernel]) for kernel in kernels.distinct)
+        error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
+        return Column(*total, error)
+
+    def by_type(self) -> Exchangeable | None:
+        """Return equal records by counts, with multinomial weights, kept. Cost O(types m)."""
+        return self._by_type
+
+    @cached_property
+    def _by_type(self) -> Exchangeable | None:
+        from fastpriv.priors.exchangeable import multinomial
+
+        used = np.unique(self.assignment)
+        return multinomial(self.distinct[used[0]], self.space.n) if len(used) == 1 else None
+
+    def unmixed(self, epsilon: float) -> Product:
+        """Return the output distribution of E_i: R^-1 acts on every record by itself."""
+        laws = []
+        for law in self.distinct:
+            inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
+            laws.append(np.maximum(inverse, 0.0))
+        return Product.of(laws, self.assignment)
+
+    def misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p(x)/q(x)|, the sum over records."""
+        parts, counts = self._record_misfits(other)
+        return math.fsum(counts * parts)
+
+    def record_misfit(self, other: Distribution) -> float:
+        """Return the largest |ln p_i(s)/q_i(s)| of any record."""
+        return float(self._record_misfits(other)[0].max())
+
+    def _record_misfits(self, other: Distribution) -> tuple[Floats, Ints]:
+        """Return the misfits of the distinct records, and how many records have each."""
+        assert isinstance(other, Product)
+        pairs = np.stack([self.assignment, other.assignment])
+        kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+        parts = [log_misfit(self.distinct[k], other.distinct[j]) for k, j in kinds.T]
+        return np.array(parts), counts
 
     def given(self, values: Mapping[int, int]) -> Product:
-        """Law given the values of some rows: they become constants, the others stay."""
-        laws, assignment = list(self._laws), self._assignment.copy()
+        """Distribution given the values of some rows: they become constants, the others stay."""
+        laws, assignment = list(self.distinct), self.assignment.copy()
         for i, value in values.items():
-            law = self._laws[self._assignment[i]]
+            law = self.distinct[self.assignment[i]]
             if law[value] <= 0.0:
                 raise InvalidInput(
                     f"row {i} takes the value {value} with probability zero; nothing can be "
@@ -167,12 +230,12 @@ class Product(LineDistribution):
                 )
             assignment[i] = len(laws)
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))
-        return Product._trusted(laws, assignment)
+        return Product.of(laws, assignment)
 
-    def _sample(self, k: int, rng: np.random.Generator) -> Ints:
+    def draw(self, k: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((k, self.space.n), dtype=np.int64)
-        for j, law in enumerate(self._laws):
-            which = np.flatnonzero(self._assignment == j)
+        for j, law in enumerate(self.distinct):
+            which = np.flatnonzero(self.assignment == j)
             edges = np.cumsum(law)
             draws = rng.random((k, len(which))) * edges[-1]
             rows[:, which] = np.searchsorted(edges, draws, side="right")
@@ -185,7 +248,7 @@ class Uniform(Product, form=True):
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
         Number of values of every row, or of each.
 
@@ -203,7 +266,7 @@ class Uniform(Product, form=True):
 
     def min_entropy(self) -> float:
         """Return ln N."""
-        return self._sum([math.log(len(law)) for law in self._laws])
+        return self.total([math.log(len(law)) for law in self.distinct])
 
     def entropy(self) -> float:
         """Return ln N."""
@@ -215,6 +278,6 @@ def _load(law: ArrayLike, i: int) -> Floats:
 
 
 def flat_excess(law: Floats) -> Floats:
-    """Sum of the law minus m times each entry, from differences so that a flat law gives 0."""
+    """Sum of the entries minus m times each, from differences: 0 for a flat distribution."""
     above = law - law.min()
     return np.asarray(above.sum() - len(law) * above)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised
 from fastpriv._core.validation import Floats
-from fastpriv._matrices.least_mean import Least, box_least, divergence_least, variation_least
+from fastpriv._matrices.convex_sets import Least, box_least, divergence_least, variation_least
 from fastpriv.errors import Infeasible, InvalidInput, described, short
 from fastpriv.spaces import Space
 
@@ -19,7 +19,7 @@ __all__ = ["PriorSet"]
 
 
 class PriorSet:
-    """A set of laws over databases: everything that a user is ready to assume about the prior.
+    """A set of distributions over databases: what a user is ready to assume about the prior.
 
     Made by the class methods below; asked through :func:`fastpriv.pml_level`.
 
@@ -37,28 +37,28 @@ class PriorSet:
 
     @staticmethod
     def all(size: int) -> PriorSet:
-        """Return every law over ``size`` databases."""
+        """Return every distribution over ``size`` databases."""
         return AllPriors(check.integer(size, "size", 1))
 
     @staticmethod
     def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
-        """Return the laws with lower[x] <= p(x) <= upper[x] for every database x."""
+        """Return the distributions with lower[x] <= p(x) <= upper[x] for every database x."""
         most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # and no more than certain
         return Box(check.floats(lower, "lower", 1), most)
 
     @staticmethod
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
-        """Return the laws p with A p <= b (p >= 0 and sum p = 1 go without saying)."""
+        """Return the distributions p with A p <= b (p >= 0 and sum p = 1 go without saying)."""
         return PolytopePriors(_finite(A, "A", 2), _finite(b, "b", 1))
 
     @staticmethod
     def product(space: Space | ArrayLike) -> PriorSet:
-        """Return the laws under which the rows of a space are independent."""
+        """Return the distributions under which the rows of a space are independent."""
         return ProductPriors(space if isinstance(space, Space) else Space(space))
 
     @staticmethod
     def bernoulli_interval(n: int, c: float) -> PriorSet:
-        """Return ``n`` independent bits, each one with its own chance between c and 1 - c.
+        """Return ``n`` independent bits, each one with its own probability between c and 1 - c.
 
         A larger set than :meth:`iid_interval`, the P_c of Saeidian et al. 2024 (Proposition 4.6).
         """
@@ -66,12 +66,12 @@ class PriorSet:
 
     @staticmethod
     def iid_interval(n: int, c: float) -> PriorSet:
-        """Return ``n`` independent bits with one chance for all of them, between c and 1 - c."""
+        """Return ``n`` independent bits that share one probability of 1, between c and 1 - c."""
         return IidPriors(Space.hamming(n, 2), check.real(c, "c", 0.0, 0.5))
 
     @staticmethod
     def row_box(lower: ArrayLike, upper: ArrayLike, n: int) -> PriorSet:
-        """Return ``n`` independent rows, each with a law of its own, lower <= p <= upper.
+        """Return ``n`` independent records, each with its own distribution, lower <= p <= upper.
 
         ``lower`` and ``upper`` have a number for each value of a row. For two values and the
         bounds c and 1 - c this is :meth:`bernoulli_interval`.
@@ -82,17 +82,17 @@ class PriorSet:
 
     @staticmethod
     def total_variation(centre: ArrayLike, radius: float) -> PriorSet:
-        """Return the laws p with sum |p - centre| / 2 <= radius."""
+        """Return the distributions p with sum |p - centre| / 2 <= radius."""
         return VariationBall(check.law(centre, "centre"), check.real(radius, "radius", 0.0, 1.0))
 
     @staticmethod
     def kl_ball(centre: ArrayLike, radius: float) -> PriorSet:
-        """Return the laws p with D(p || centre) <= radius, in nats."""
+        """Return the distributions p with D(p || centre) <= radius, in nats."""
         return DivergenceBall(check.law(centre, "centre"), check.real(radius, "radius", 0.0))
 
     @staticmethod
     def entropy(size: int, b: float) -> PriorSet:
-        """Return the laws over ``size`` databases with H(p) >= b nats (Wu-Xia-He, Assumption 3)."""
+        """Return the distributions with H(p) >= b nats (Wu-Xia-He, Assumption 3)."""
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
@@ -108,7 +108,7 @@ class PriorSet:
 
     @staticmethod
     def min_entropy(size: int, b: float) -> PriorSet:
-        """Return the laws over ``size`` databases with no probability above e^-b: a box."""
+        """Return the distributions with no probability above e^-b: a box."""
         count = check.integer(size, "size", 1)
         check.fits(count, "a law over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
@@ -121,7 +121,7 @@ class PriorSet:
 
 
 class AllPriors(PriorSet):
-    """Every law over a number of databases."""
+    """Every distribution over a number of databases."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -131,21 +131,21 @@ class AllPriors(PriorSet):
 
 
 class RowPriors(PriorSet):
-    """Laws under which rows are independent: the set knows the space, not only its size."""
+    """Distributions of independent records: the set knows the space, not only its size."""
 
     def __init__(self, space: Space) -> None:
         self.space, self.size = space, space.size
 
 
 class ProductPriors(RowPriors):
-    """Every law of independent rows."""
+    """Every distribution of independent records."""
 
     def __repr__(self) -> str:
         return f"PriorSet.product({self.space!r})"
 
 
 class BernoulliPriors(RowPriors):
-    """Independent bits, each with a chance of one between c and 1 - c."""
+    """Independent bits, each with a probability of one between c and 1 - c."""
 
     def __init__(self, space: Space, c: float) -> None:
         super().__init__(space)
@@ -156,7 +156,7 @@ class BernoulliPriors(RowPriors):
 
 
 class IidPriors(RowPriors):
-    """Independent bits with the same chance of one, between c and 1 - c."""
+    """Independent bits with the same probability of one, between c and 1 - c."""
 
     def __init__(self, space: Space, c: float) -> None:
         super().__init__(space)
@@ -167,42 +167,43 @@ class IidPriors(RowPriors):
 
 
 class ConvexPriors(PriorSet, ABC):
-    """A convex set of laws, described by the least mean of a vector over it."""
+    """A convex set of distributions, described by the smallest mean of a vector over it."""
 
     @abstractmethod
-    def _lowest(self, column: Floats) -> Least:
-        """Return a lower bound on the least mean of a column with entries in [0, 1], and a law."""
+    def lowest(self, column: Floats) -> Least:
+        """Return a lower bound on the smallest mean of a column in [0, 1], and a minimiser."""
 
     @abstractmethod
-    def _possible(self) -> np.ndarray:
-        """Return which databases some law of the set allows."""
+    def possible(self) -> np.ndarray:
+        """Return which databases some distribution of the set allows."""
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         """Whether the set is known not to tell databases apart."""
         return False
 
-    def _least(self, column: Floats) -> float:
-        """Return a lower bound on the least mean of a column with entries in [0, 1]."""
-        return self._lowest(column)[0]
+    def smallest(self, column: Floats) -> float:
+        """Return a lower bound on the smallest mean of a column with entries in [0, 1]."""
+        return self.lowest(column)[0]
 
-    def _least_sum(self, weights: Floats) -> Least:
-        """Return a lower bound on the least mean of any weights, and a law with about this mean.
+    def smallest_sum(self, weights: Floats) -> Least:
+        """Return a lower bound on the smallest mean of weights, and a distribution near it.
 
-        Databases that no law allows do not count. Laws may miss a sum of 1 by rounding.
+        Databases that no distribution allows do not count. Distributions may miss a sum of 1 by
+        rounding.
         """
-        possible = self._possible()
+        possible = self.possible()
         low, high = float(weights[possible].min()), float(weights[possible].max())
         width = (high - low) * (1.0 + 4.0 * ULP)
         if not width > 0.0:
-            return low - 4.0 * ULP * abs(low), self._lowest(np.zeros(self.size))[1]
+            return low - 4.0 * ULP * abs(low), self.lowest(np.zeros(self.size))[1]
         column = np.where(possible, np.clip((weights - low) / width, 0.0, 1.0), 1.0)
-        bound, law = self._lowest(column)
+        bound, law = self.lowest(column)
         slack = (4 * self.size + 32) * ULP
         return low + width * bound - slack * (abs(low) + width), law
 
 
 class Box(ConvexPriors):
-    """Laws between two bounds for every database."""
+    """Distributions between two bounds for every database."""
 
     def __init__(self, lower: Floats, upper: Floats) -> None:
         if lower.shape != upper.shape:
@@ -216,46 +217,46 @@ class Box(ConvexPriors):
                 f"no law lies in the box: lower sums to {described(taken)} and upper to "
                 f"{described(room)}, but a law sums to 1"
             )
-        self._lower, self._upper, self.size = lower, upper, len(lower)
-        self._free = max(0.0, 1.0 - taken)
+        self.lower, self.upper, self.size = lower, upper, len(lower)
+        self.free = max(0.0, 1.0 - taken)
 
-    def _possible(self) -> np.ndarray:
-        return (self._upper if self._free > 0 else self._lower) > 0
+    def possible(self) -> np.ndarray:
+        return (self.upper if self.free > 0 else self.lower) > 0
 
-    def _symmetric(self) -> bool:
-        return bool(np.ptp(self._lower) == 0.0 and np.ptp(self._upper) == 0.0)
+    def symmetric(self) -> bool:
+        return bool(np.ptp(self.lower) == 0.0 and np.ptp(self.upper) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
-        return box_least(self._lower, self._upper, self._free, column)
+    def lowest(self, column: Floats) -> Least:
+        return box_least(self.lower, self.upper, self.free, column)
 
     def __repr__(self) -> str:
         return f"PriorSet.box({self.size} databases)"
 
 
 class RowBoxPriors(RowPriors):
-    """Independent rows, each with its own law in one box."""
+    """Independent records, each with its own distribution in one box."""
 
     def __init__(self, space: Space, box: Box) -> None:
         super().__init__(space)
-        self._row = box
+        self.record_set = box
 
     def __repr__(self) -> str:
         return f"PriorSet.row_box({self.space!r})"
 
 
 class VariationBall(ConvexPriors):
-    """Laws within a total variation distance of one."""
+    """Distributions within a total variation distance of a centre."""
 
     def __init__(self, centre: Floats, radius: float) -> None:
         self._centre, self._radius, self.size = centre, radius, len(centre)
 
-    def _possible(self) -> np.ndarray:
+    def possible(self) -> np.ndarray:
         return (self._centre > 0) | (self._radius > 0)
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
+    def lowest(self, column: Floats) -> Least:
         return variation_least(self._centre, self._radius, column)
 
     def __repr__(self) -> str:
@@ -263,20 +264,20 @@ class VariationBall(ConvexPriors):
 
 
 class DivergenceBall(ConvexPriors):
-    """Laws p with D(p || centre) at most a radius."""
+    """Distributions p with D(p || centre) at most a radius."""
 
     def __init__(self, centre: Floats, radius: float, inner: float | None = None) -> None:
         self._centre, self._radius, self.size = centre / centre.sum(), radius, len(centre)
-        #: Radius of the laws that lower bounds are taken from; smaller if the other was rounded up.
+        #: Radius for lower bounds; smaller than the other radius if that was rounded up.
         self._inner = radius if inner is None else inner
 
-    def _possible(self) -> np.ndarray:
+    def possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
 
-    def _symmetric(self) -> bool:
+    def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
-    def _lowest(self, column: Floats) -> Least:
+    def lowest(self, column: Floats) -> Least:
         return divergence_least(self._centre, self._radius, column, self._inner)
 
     def __repr__(self) -> str:
@@ -284,25 +285,25 @@ class DivergenceBall(ConvexPriors):
 
 
 class PolytopePriors(ConvexPriors):
-    """Laws p with A p <= b."""
+    """Distributions p with A p <= b."""
 
     def __init__(self, A: Floats, b: Floats) -> None:
         if len(A) != len(b):
             raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries")
-        from fastpriv._matrices.polytope import Polytope
+        from fastpriv._matrices.convex_sets import Polytope
 
-        self._laws, self.size = Polytope(A, b), A.shape[1]
-        if self._laws.empty:
+        self.inequalities, self.size = Polytope(A, b), A.shape[1]
+        if self.inequalities.empty:
             raise Infeasible("no law p satisfies A p <= b")
 
-    def _possible(self) -> np.ndarray:
-        return self._laws.possible()
+    def possible(self) -> np.ndarray:
+        return self.inequalities.possible()
 
-    def _lowest(self, column: Floats) -> Least:
-        return self._laws.least(column)
+    def lowest(self, column: Floats) -> Least:
+        return self.inequalities.least(column)
 
     def __repr__(self) -> str:
-        return f"PriorSet.polytope({len(self._laws.b)} inequalities, {self.size} databases)"
+        return f"PriorSet.polytope({len(self.inequalities.b)} inequalities, {self.size} databases)"
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:

@@ -11,28 +11,26 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
-from fastpriv.priors.arguments import as_prior
-from fastpriv.priors.base import Distribution
-from fastpriv.priors.dense import Dense
+from fastpriv.priors.base import Dense, Distribution, as_prior
 from fastpriv.priors.exchangeable import Exchangeable
 from fastpriv.priors.product import Product
 
 __all__ = ["shell_profile"]
 
-#: Most rows of different laws that are convolved one by one, which takes O(n^2).
+#: Most rows of different distributions that are convolved one by one, which takes O(n^2).
 _MAX_CONVOLUTION = 200_000
 
 
 def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
     """Mass of a prior at Hamming distance 0, 1, ..., n from a database.
 
-    It gives the output law of every E_d at ``y`` at once. With one row size m,
+    It gives the output distribution of every E_d at ``y`` at once. With one row size m,
     p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law over databases.
+        Distribution over databases.
     y : int or array of n row values
         The centre, by index or by rows.
 
@@ -61,7 +59,7 @@ def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
 @singledispatch
 def _profile(prior: Distribution, y: Ints) -> Floats:
     """Through the vector, one O(N) pass."""
-    return _profile(prior._dense("shell_profile"), y)
+    return _profile(prior.as_dense("shell_profile"), y)
 
 
 @_profile.register
@@ -70,10 +68,10 @@ def _dense_profile(prior: Dense, y: Ints) -> Floats:
 
     space = prior.space
     differ = [np.arange(m) != value for m, value in zip(space.sizes, y, strict=True)]
-    half = np.searchsorted(-space._strides, -math.isqrt(space.size))
+    half = np.searchsorted(-space.strides, -math.isqrt(space.size))
     outer, inner = (_distances(part) for part in (differ[:half], differ[half:]))
     profile = np.zeros(space.n + 1)
-    shell_masses(prior._pmf, outer, inner, profile)
+    shell_masses(prior.probabilities(), outer, inner, profile)
     return profile
 
 
@@ -87,12 +85,12 @@ def _distances(differ: list[np.ndarray]) -> Ints:
 
 @_profile.register
 def _product_profile(prior: Product, y: Ints) -> Floats:
-    """Independent rows: a convolution of two-point laws, a binomial for equal rows."""
+    """Independent records: convolve two-point distributions; equal records are binomial."""
     from scipy.stats import binom
 
     agree = np.empty(prior.space.n)
-    for k, law in enumerate(prior._laws):
-        rows = prior._assignment == k
+    for k, law in enumerate(prior.distinct):
+        rows = prior.assignment == k
         agree[rows] = law[y[rows]]
     chances, counts = np.unique(agree, return_counts=True)
     if len(chances) > 1:
@@ -114,13 +112,15 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
 @_profile.register
 def _exchangeable_profile(prior: Exchangeable, y: Ints) -> Floats:
     """Exchangeable bits: hypergeometric overlaps, O(n^2). More values go through the vector."""
-    if prior._weights.ndim > 1:
-        return _profile(prior._dense("shell_profile"), y)
+    if prior.type_weights.ndim > 1:
+        return _profile(prior.as_dense("shell_profile"), y)
     from scipy.stats import hypergeom
 
     n, ones = prior.space.n, int(y.sum())
     profile = np.zeros(n + 1)
-    for k in np.flatnonzero(prior._weights).tolist():
+    for k in np.flatnonzero(prior.type_weights).tolist():
         overlap = np.arange(max(0, ones + k - n), min(ones, k) + 1)
-        profile[ones + k - 2 * overlap] += prior._weights[k] * hypergeom.pmf(overlap, n, k, ones)
+        profile[ones + k - 2 * overlap] += prior.type_weights[k] * hypergeom.pmf(
+            overlap, n, k, ones
+        )
     return profile

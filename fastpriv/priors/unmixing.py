@@ -1,7 +1,12 @@
-"""Where the output law of E_i stops being a law: the search shared by dense and type vectors."""
+"""Where E_i exists: the smallest epsilon at which R_epsilon^-1 p is a distribution.
+
+The search is shared by vectors over databases and over types. For Markov chains of any length, a
+cone that the chain never leaves gives an upper bound.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import ULP
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp
 from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.tilted import wide_home
 from fastpriv._structure.rows import Symmetric
 from fastpriv.errors import Infeasible
 
@@ -22,8 +29,18 @@ if TYPE_CHECKING:
 
 _STEP = 0.25
 _WIDER = 1e-13
-#: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output law.
+#: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output distribution.
 _MISFIT = 1e-6
+#: How far a cone is widened before it is checked, so that rounding does not decide.
+_CONE_WIDENED = 1e-9
+#: Relative margin of the checks of a cone, above the rounding of sums over m <= 1000 values.
+_CONE_MARGIN = 1e-12
+#: Most steps towards the smallest cone.
+_CONE_STEPS = 100
+#: Relative width at which the bisection for a cone stops.
+_CONE_WIDTH = 1e-6
+#: Most values of a row whose corners are listed.
+_CORNERS = 8
 
 
 def rounding(n: int) -> float:
@@ -62,16 +79,16 @@ def least_epsilon(
 
 
 def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float:
-    """Return eps_tilde through the vector of the law: about a hundred O(N n) transforms.
+    """Return eps_tilde through the vector of the distribution: about a hundred O(N n) transforms.
 
     Numbers that doubles hold with all digits take compiled transforms, others wide ones.
     """
     sizes = prior.space.sizes
     fails: Callable[[float], bool]
-    if prior._log_least() > math.log(TINY):
+    if prior.log_smallest() > math.log(TINY):
         fails = partial(_fails, vector(), sizes)
     else:
-        fails = partial(_wide_fails, prior._wide(), sizes)
+        fails = partial(_wide_fails, prior.wide(), sizes)
     spread, hat = prior.epsilon_x(), prior.epsilon_hat()
     return least_epsilon(spread, hat, prior.space.n, max(sizes), fails)
 
@@ -134,6 +151,20 @@ def tilde_bound(sizes: Sequence[int], spread: float) -> float:
     return (spread + math.log((m - 1) / part - (m - 2) * math.exp(-spread))) * (1.0 + _WIDER)
 
 
+def log_misfit(p: Floats, q: Floats) -> float:
+    """Return the largest |ln p/q| over the support of p."""
+    p, q = p[p > 0], q[p > 0]
+    return float(np.abs(log_ratio(p, q)).max())
+
+
+def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
+    """Return the largest |ln p(x)/(R q)(x)| where doubles do not hold all digits of p or q."""
+    mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
+    if not (mixed.mantissa > 0.0).all():
+        return math.inf
+    return float(np.abs((p / mixed).logs()).max())
+
+
 def clipped(
     inverse: Floats, forward: Callable[[Floats], Floats], prior: Floats, e: float
 ) -> Floats:
@@ -154,3 +185,113 @@ def clipped(
         "double precision: its smallest entries drown in rounding; use a larger epsilon, or a "
         "Product prior if the rows are independent"
     )
+
+
+def chain_bound(initial: Floats, transition: Floats, low: float, high: float) -> float:
+    """Return an epsilon from which E_i exists for a chain of any length; ``high`` is one.
+
+    With M_y = diag(R^-1[., y]) the output distribution is q(y) = initial M_y1 T M_y2 ... 1. After
+    M_y a row vector f has a positive entry at y only. If the ratios -f_s/f_y stay below some U[y,
+    s] for every next step, and sum_s U[y, s] <= 1, then q >= 0 whatever the length. The smallest
+    such U is the limit of an iteration. A bisection then finds the smallest epsilon with one.
+    Feasibility is upward closed, so every epsilon that passes is a bound.
+    """
+    while high - low > _CONE_WIDTH * high:
+        middle = 0.5 * (low + high)
+        if _stays(initial, transition, middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _stays(initial: Floats, transition: Floats, epsilon: float) -> bool:
+    """Whether some cone holds all partial products at this epsilon."""
+    m = len(initial)
+    # R^-1 has 1 + (m-1) k on the diagonal and -k beside it.
+    k = -Symmetric(m, epsilon).unmixing
+    share = k / (1.0 + (m - 1) * k)
+    first = share * initial[None, :] / initial[:, None]
+    np.fill_diagonal(first, 0.0)
+    bound = first
+    for _ in range(_CONE_STEPS):
+        ahead = _ahead(transition, share, bound)
+        if ahead is None:
+            return False
+        grown = np.maximum(first, ahead)
+        if grown.sum(axis=1).max() >= 1.0:  # the bounds only grow
+            return False
+        if np.allclose(grown, bound, rtol=0.1 * _CONE_WIDENED, atol=0.0):
+            break
+        bound = grown
+    wide = bound * (1.0 + _CONE_WIDENED)
+    after = _ahead(transition, share, wide)
+    if after is None or np.any(np.maximum(first, after) > wide * (1.0 - _CONE_MARGIN)):
+        return False
+    return bool((wide.sum(axis=1) < 1.0 - _CONE_MARGIN).all())
+
+
+def _ahead(transition: Floats, share: float, bound: Floats) -> Floats | None:
+    """Return the largest ratios -f_s/f_y after one more row, None where a sign is not certain.
+
+    Before the row f is 1 at z and -u_s beside it, 0 <= u_s <= bound[z, s]. Its image g = f T has
+    g_s / g_y as a ratio of linear functions of u, which is largest at a corner of the box.
+    """
+    m = len(transition)
+    worst = np.zeros((m, m))
+    for z in range(m):
+        others = [s for s in range(m) if s != z]
+        least = transition[z] - bound[z, others] @ transition[others]
+        if np.any(least <= _CONE_MARGIN * transition[z]):
+            return None
+        if m <= _CORNERS:
+            ends = itertools.product((0.0, 1.0), repeat=m - 1)
+            corners = np.array(list(ends)) * bound[z, others]
+            images = transition[z] - corners @ transition[others]
+            ratios = (images[:, None, :] / images[:, :, None]).max(axis=0)
+        else:
+            ratios = transition[z][None, :] / least[:, None]
+        worst = np.maximum(worst, share * ratios)
+    np.fill_diagonal(worst, 0.0)
+    return worst
+
+
+def opposite_path(initial: Floats, transition: Floats, n: int) -> float:
+    """Return the largest ln p(x)/p(y) over paths x, y that differ in every row. Cost O(n m^4)."""
+    from fastpriv.kernels import markov_best_path
+
+    a, b = np.array(list(itertools.permutations(range(len(initial)), 2))).T
+    start, steps = np.log(initial), np.log(transition)
+    apart = steps[a[:, None], a[None, :]] - steps[b[:, None], b[None, :]]
+    return float(markov_best_path(start[a] - start[b], np.ascontiguousarray(apart), n))
+
+
+def log_mean_inverse(initial: Floats, transition: Floats, n: int, epsilon: float) -> float:
+    """Return ln sum_y q(y)/p(y), q = R^-1 p, with decimals enough for what cancels.
+
+    The forward recursion over pairs (hidden value, output), O(n m^4) decimal operations.
+    """
+    from decimal import Decimal, localcontext
+
+    m, kernel = len(initial), Symmetric(len(initial), epsilon)
+    c = -kernel.unmixing
+    lost = n * math.log10(1.0 + 2.0 * (m - 1) * c)
+    with localcontext() as context:
+        context.prec = 40 + math.ceil(lost)
+        off = Decimal(-c)
+        inverse = [[1 - (m - 1) * off if s == y else off for y in range(m)] for s in range(m)]
+        law = [Decimal(float(p)) for p in initial]
+        steps = [[Decimal(float(p)) for p in row] for row in transition]
+        pairs = list(itertools.product(range(m), repeat=2))
+        front = {(s, y): law[s] * inverse[s][y] / law[y] for s, y in pairs}
+        factor = {
+            (s, y, t, z): steps[s][t] * inverse[t][z] / steps[y][z]
+            for s, y in pairs
+            for t, z in pairs
+        }
+        for _ in range(n - 1):
+            front = {
+                (t, z): sum((front[s, y] * factor[s, y, t, z] for s, y in pairs), Decimal(0))
+                for t, z in pairs
+            }
+        return float(sum(front.values(), Decimal(0)).ln())

@@ -1,1 +1,6 @@
-"""From a table to a sanitised table and back to its frequencies: the code of ``fp.release``."""
+"""From a table to a sanitised table and back to its frequencies.
+
+``release`` is the public call and its charge to a ledger; ``report`` measures a plan and
+writes JSON and HTML; ``frequencies`` estimates counts. Below them: ``plan`` (which channel),
+``estimator`` (undoing it), ``messages`` (local mechanisms), ``tables`` (kinds) and ``domain``.
+"""

@@ -1,11 +1,16 @@
-"""Which values every column of a table can take: declared, never guessed from the data."""
+"""Which values every column of a table can take, and the digest of a table.
+
+A domain is declared, never guessed from the data. It turns a record into a vector of codes, one
+per column. A :class:`Digest` recognises a table by the codes of its records.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,10 +25,22 @@ from fastpriv.spaces import Space
 #: Codes of values, one column of the array per column of the table.
 Digits = NDArray[Any]
 
+#: Sources of a domain, as reports print them.
 DECLARED = "declared"
 FROM_DATA = "read from the data, which it may give away"
-#: Most names or values that a sentence lists, and characters of all of them.
-_NAMED, _NAMED_LENGTH = 8, 60
+#: What a mechanism takes as its input: a record as one value, its columns, or the whole table.
+RECORD = "record"
+COLUMNS = "columns"
+TABLE = "table"
+#: Most names or values that a message lists.
+_NAMED = 8
+#: Most characters of all of them.
+_NAMED_LENGTH = 60
+#: Records hashed at a time: their words stay in the cache of a processor.
+_CHUNK = 1 << 14
+#: The shifts and multipliers of SplitMix64 (Steele, Lea and Flood 2014).
+_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_LAST_SHIFT = 31
 
 
 @dataclass(frozen=True)
@@ -40,7 +57,7 @@ class Domain:
 
     @cached_property
     def space(self) -> Space:
-        """A record as one row per column."""
+        """A record as a database with one row per column."""
         return Space([len(column) for column in self.values])
 
     @property
@@ -50,7 +67,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """Number of values of a record: the product of the columns'."""
+        """Number of values of a record: the product of the column sizes."""
         return self.space.size
 
     @property
@@ -129,7 +146,7 @@ def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def scalar(value: Any) -> Any:
-    """Return a plain Python value, None for every way to say missing."""
+    """Return a plain Python value; None for NaN, NaT and NA."""
     if isinstance(value, np.datetime64 | np.timedelta64):  # in nanoseconds they become integers
         unit = "datetime64[us]" if isinstance(value, np.datetime64) else "timedelta64[us]"
         value = value.astype(unit).item()
@@ -149,17 +166,17 @@ def is_missing(value: Any) -> bool:
 
 
 def refuse(columns: Sequence[Hashable]) -> InvalidInput:
-    """Build the error for a table without a domain, with one to fill in."""
+    """Build the error for a table without a domain, with a template to fill in."""
     shown = ", ".join(f'"{name!s:.20}": [...]' for name in columns[:2])
     more = ", ..." if len(columns) > 2 else ""
     return InvalidInput(
         f"declare the values of each column: domain={{{shown}{more}}} (--domain, a JSON file); "
-        "accept_domain_from_data=True (--accept-domain-from-data) gives away which occur"
+        "accept='domain-from-data' (--accept-domain-from-data) gives away which occur"
     )
 
 
 def named(values: Sequence[Any]) -> str:
-    """Write the first of some names or values for a sentence, as many as are short together."""
+    """List the first names or values for a message, as many as are short together."""
     texts = [described(value) for value in values[:_NAMED]]
     while len(texts) > 1 and len(", ".join(texts)) > _NAMED_LENGTH:
         texts.pop()
@@ -174,7 +191,7 @@ def record_name(row: int) -> str:
 def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1) -> InvalidInput:
     """Build the error for a value that the domain does not list; records count from 1.
 
-    The value is private and messages end up in logs: only its type is told.
+    The value is private and messages end up in logs, so that only its type is named.
     """
     listed = domain.values[domain.columns.index(name)]
     more = f" (and {count - 1} more records)" if count > 1 else ""
@@ -188,7 +205,7 @@ def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1
 
 
 def code_table(name: Hashable, domain: Domain, uniques: Iterable[Any]) -> NDArray[np.int64]:
-    """Code of each of some distinct values, then that of a missing one; -1 outside the domain."""
+    """Return the code of each distinct value, then of a missing one; -1 outside the domain."""
     codes = {value: k for k, value in enumerate(domain.values[domain.columns.index(name)])}
     listed = [codes.get(v, -1) if isinstance(v, Hashable) else -1 for v in map(scalar, uniques)]
     return np.array([*listed, codes.get(None, -1)], dtype=np.int64)
@@ -199,7 +216,7 @@ def _load(path: Path) -> Mapping[str, Any]:
         declared = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
         raise InvalidInput(f"cannot read the domain {path!s:.100}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, no end of brackets
+    except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, brackets too deep
         raise InvalidInput(f"the domain {path!s:.100} is not valid JSON: {problem}") from None
     if not isinstance(declared, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
@@ -213,3 +230,49 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"it names {described(twice)} twice")
     return document
+
+
+# The digest of a table: of its records, in any order and any format.
+#
+# With words k_0, k_1, ... that are expanded from a random key, the digest of records with codes
+# c_1, c_2, ... is the sum over records of mix(k_0 + k_1 c_1 + k_2 c_2 + ...) modulo 2^64, where mix
+# is the bijection that ends a step of the generator SplitMix64. Messages of local mechanisms count
+# as the integers they consist of. A sum does not depend on the order of the records or on how they
+# are read in parts; codes do not depend on the file format or the order of its columns.
+#
+# Two records get the same word with probability 2^-(64 - t), if 2^t divides their difference in
+# some column and no smaller power of two does so in another. Another table has the same digest by
+# accident with about that probability. The digest is no protection against somebody who knows the
+# key and forges a table.
+
+
+@dataclass(frozen=True)
+class Digest:
+    """The digest of some records under a key."""
+
+    key: bytes
+    total: int = 0
+
+    def plus(self, digits: Digits) -> Digest:
+        """Return the digest with more records; ``digits`` has one row for each record."""
+        width = digits.shape[1]
+        words = np.frombuffer(hashlib.shake_256(self.key).digest(8 * (width + 1)), "<u8")
+        total = self.total
+        for start in range(0, len(digits), _CHUNK):
+            total += _sum_of_mixed(digits[start : start + _CHUNK], words)
+        return replace(self, total=total % 2**64)
+
+    def joined(self, other: Digest) -> Digest:
+        """Return the digest of the records of both; the keys must be the same."""
+        return replace(self, total=(self.total + other.total) % 2**64)
+
+
+def _sum_of_mixed(digits: Digits, words: NDArray[np.uint64]) -> int:
+    mixed = np.full(len(digits), words[0], np.uint64)
+    for j, word in enumerate(words[1:]):
+        mixed += digits[:, j].astype(np.uint64) * word
+    for shift, multiplier in _STEPS:
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(multiplier)
+    mixed ^= mixed >> np.uint64(_LAST_SHIFT)
+    return int(mixed.sum(dtype=np.uint64))

@@ -1,4 +1,4 @@
-"""How often each value occurred before the randomisation, with intervals."""
+"""How often each value occurred before a release, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -14,31 +14,39 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
+from fastpriv._structure.rows import RowKernel
 from fastpriv._text.tabular import Tabular
-from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    ColumnsChannel,
+    HammingChannel,
+    RecordChannel,
+    SupportChannel,
+)
 from fastpriv.errors import EstimateWarning, InvalidInput, TooLarge, described, did_you_mean, short
-from fastpriv.measures.arguments import as_channel
+from fastpriv.measures.inputs import as_channel
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing import plan as plans
-from fastpriv.releasing.digest import Digest
-from fastpriv.releasing.domain import Domain
-from fastpriv.releasing.estimator import Counts, Estimator, Places
-from fastpriv.releasing.local.estimating import Tallies, tallied
+from fastpriv.releasing.domain import Digest, Domain, code_table, scalar
+from fastpriv.releasing.estimator import Counts, Estimator, Places, axis_of, moments, shape_of
+from fastpriv.releasing.messages import messages_of
+from fastpriv.releasing.plan import Plan, plan_of, side_by_side
 from fastpriv.releasing.release import Release, undeclared
 from fastpriv.releasing.report import ReleaseReport
+from fastpriv.releasing.tables import open_table
 from fastpriv.releasing.tables.dask import DaskFrame
 from fastpriv.releasing.tables.memory import Table
-from fastpriv.releasing.tables.opening import open_table
 
 __all__ = ["Frequencies", "Marginal", "estimate_frequencies"]
 
 #: Most values of a record whose frequencies are listed.
 _LISTED = 1 << 20
-#: Values in the table that stands for a marginal.
+#: Values that the representation of a marginal shows.
 _SHOWN = 12
-#: Standard errors outside 0 .. n beyond which an estimate does not come from noise: for one value a
-#: probability below 10^-7 by the sub-Gaussian bound exp(-t^2/2), raised for many values.
+#: Standard errors outside 0 .. n beyond which noise does not explain an estimate. For one value the
+#: probability is below 10^-7, by the sub-Gaussian bound exp(-t^2/2); many values allow more.
 _FAR = 6.0
+#: Rounding error of an estimate without noise, as a share of the number of records.
+_ROUNDING = 1e-6
 
 
 def _shown(value: Any) -> str:
@@ -55,14 +63,14 @@ class Marginal:
         The values; tuples of them for records.
     estimates : ndarray
         Unbiased estimates of their true counts. They may be negative; see ``projected``. They add
-        up to the number of records, up to noise where reports support sets of several sizes.
+        up to the number of records; for some local mechanisms only up to noise.
     standard_errors : ndarray
         Estimated standard deviations of the estimates.
     lower, upper : ndarray
-        Ends of the confidence intervals, within 0 and the number of records.
+        Bounds of the confidence intervals, within 0 and the number of records.
     outside : ndarray of bool
-        Which estimates lie outside their own intervals: noise carried them beyond the counts that
-        are possible, or a biased method moved them.
+        Which estimates lie outside their own intervals: by noise they are impossible counts, or
+        the method is biased.
     """
 
     values: Sequence[Any]
@@ -79,7 +87,7 @@ class Marginal:
     def projected(self) -> Floats:
         """Return the nearest counts that are non-negative and add up to the number of records.
 
-        Closer to the truth in mean square, and no longer unbiased.
+        They are closer to the truth in mean square, but biased.
         """
         total = float(self.estimates.sum())
         falling = np.sort(self.estimates)[::-1]
@@ -99,7 +107,7 @@ class Marginal:
         }
 
     def lines(self, title: str, most: int) -> list[str]:
-        """Return a table in words, of the first ``most`` values."""
+        """Return the lines of a text table of the first ``most`` values."""
         shown = [_shown(v) for v in self.values[:most]]
         width = max(map(len, [title, *shown])) + 2
         heads = "".join(f"{head:>12}" for head in ("count", "std. error", "lower", "upper"))
@@ -119,9 +127,9 @@ class Marginal:
 class Frequencies(Tabular):
     """Estimated frequencies of every column, ``frequencies[column]``, and of whole ``records``.
 
-    ``records`` are the joint counts of all columns, or of those that were chosen: then ``joint``
-    is True. If no columns were chosen, they are None where a record has more than 2^20 values or a
-    column became reports of a local mechanism.
+    ``records`` are the joint counts of all columns, or of the chosen ones; then ``joint`` is True.
+    If no columns were chosen, they are None for records of more than 2^20 values and for messages
+    of local mechanisms.
 
     Examples
     --------
@@ -211,40 +219,36 @@ def estimate_frequencies(
 ) -> Frequencies:
     """Estimate how often each value occurred in the table before it was released.
 
-    If g solves W g = f for the mechanism W, then g(y), added over the released records y, has the
-    mean f(x), added over the true ones: with f the indicator of a value, an unbiased estimate of
-    its count. Its variance for a fixed table is the sum over records of (W g^2)(x) - f(x)^2, which
-    is again linear in the true counts and estimated without bias in the same way. For E_d on m
-    values, with chances a to stay and b of each other value and c of n released records holding
-    the value, the estimate is (c - n b)/(a - b), and a record adds a (1-a)/(a-b)^2 to its variance
-    if it held the value and b (1-b)/(a-b)^2 if not.
+    For randomised response that keeps a value with probability a and turns it into each other value
+    with probability b, the estimate of a value that c of n released records hold is
+    (c - n b)/(a - b). It is unbiased. A record adds a (1-a)/(a-b)^2 to its variance if it held the
+    value, and b (1-b)/(a-b)^2 if not.
 
     Parameters
     ----------
     released : Release, or a table as :func:`fastpriv.release` takes
         The released table. A Release knows its mechanism and domain.
     mechanism : ReleaseReport or channel
-        What the table went through: the report of the release, by which the table is recognised
-        (see the notes), a local mechanism such as
-        :class:`fastpriv.HashingChannel` whose reports an array holds, or the channel of a record
-        (``HammingChannel(1, m, epsilon)`` for whole records,
-        ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``).
+        What the table went through. The report of the release also recognises the table; see the
+        notes. A local mechanism such as :class:`fastpriv.HashingChannel`, if an array holds its
+        messages. Or the channel of a record: ``HammingChannel(1, m, epsilon)`` for whole records,
+        ``HammingChannel(columns, sizes, epsilon)`` with ``per_column``.
     domain : mapping, path of a JSON file, or sizes
-        As declared for the release; a report knows it.
+        As declared for the release; a report contains it.
     columns : sequence, optional
         The columns to estimate. Their cross-tabulation, the joint counts of their values, is then
-        ``.records`` of the result, also ``result["a", "b"]``. By default all columns, and whole
-        records while a record has at most 2^20 values.
+        ``.records`` of the result, also ``result["a", "b"]``. Default: all columns, and whole
+        records of at most 2^20 values.
     confidence : float
-        Chance that an interval covers the true count. It is over the randomisation alone, the
-        table being what it was, and approximate: by the normal law, good where some tens of
-        released records hold the value.
+        Probability that an interval covers the true count, over the randomisation for a fixed
+        table. It is approximate, by the normal distribution, and good if some tens of released
+        records hold the value.
     simultaneous : bool
         Widen the intervals (Bonferroni) so that all values of a column are covered at once.
     method : {"unbiased", "bayesian"}
         How counts are estimated: by the unbiased inverse, or by the iterative Bayesian update,
         which finds the non-negative counts of largest likelihood. Standard errors and intervals
-        are those of the unbiased estimates in either case.
+        belong to the unbiased estimates in either case.
 
     Returns
     -------
@@ -254,25 +258,29 @@ def estimate_frequencies(
     Raises
     ------
     InvalidInput
-        When the mechanism cannot be undone: level 0, a condition number beyond 1e10, or records
-        that were not randomised alike. When the table is not the one that the report is about. When
-        the cross-tabulation of columns was asked for that became reports of local mechanisms.
+        If the mechanism cannot be undone: level 0, a condition number beyond 1e10, or records
+        that were not randomised alike. If the table is not the one of the report. If a
+        cross-tabulation is asked for columns of messages.
 
     Warns
     -----
     EstimateWarning
-        When an estimate lies more than 6 standard errors outside 0 and the number of records: the
+        If an estimate lies more than 6 standard errors outside 0 and the number of records: the
         table did not go through this mechanism.
 
     Notes
     -----
-    Cost O(records), then O(values) for E_d and O(m^3) for one matrix on m values of a record.
+    If g solves W g = f for the mechanism W, then the sum of g(y) over the released records y has
+    as its mean the sum of f(x) over the true ones. With f the indicator of a value this estimates
+    its count. The variance for a fixed table is the sum over records of (W g^2)(x) - f(x)^2, which
+    is linear in the true counts and estimated in the same way. Cost O(records), then O(values) for
+    randomised response and O(m^3) for one matrix on m values of a record.
 
-    The report of a release has the number of records and a digest of what was released. A table
-    with another number or digest is refused: the original table, changed values, part of the
-    records. The order of records and columns and the format do not matter. To estimate from part
-    of the records on purpose, give ``report.channel`` and ``domain=report.domain`` instead of the
-    report. The digest protects against mistakes, not against forgery.
+    The report contains the number of records and a digest of the released table. Another table is
+    refused: the original one, changed values, part of the records. The order of records and columns
+    and the format do not matter. To estimate from part of the records on purpose, give
+    ``report.channel`` and ``domain=report.domain`` instead of the report. The digest protects
+    against mistakes, not against forgery.
 
     Examples
     --------
@@ -290,7 +298,7 @@ def estimate_frequencies(
         mechanism = released.report if mechanism is None else mechanism
         released = released.table
     if isinstance(mechanism, SupportChannel) and isinstance(released, np.ndarray):
-        return _of_reports(released, mechanism, domain, _Interval(confidence, simultaneous))
+        return _of_messages(released, mechanism, domain, _Interval(confidence, simultaneous))
     source = open_table(_records(released))
     report = mechanism if isinstance(mechanism, ReleaseReport) else None
     if isinstance(mechanism, ReleaseReport):
@@ -304,112 +312,93 @@ def estimate_frequencies(
     check.word(method, "method", ("unbiased", "bayesian"))
     declared = domains.read(domain)
     undeclared(source, declared)
-    interval = _Interval(confidence, simultaneous)
     acting = mechanism.columns if isinstance(mechanism, RecordChannel) else mechanism
     if isinstance(acting, SupportChannel):
         acting = ColumnsChannel([acting])
+    chosen = _places(declared, columns)
+    size = math.prod(declared.sizes[j] for j in chosen)
+    if columns is not None and len(chosen) > 1 and size > _LISTED:
+        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
+    singles: list[Places] = [(j,) for j in chosen]
+    expected = None if report is None else report.digest
+    counts: _Codes | _Messages
     if isinstance(acting, ColumnsChannel):
         if method != "unbiased":
-            raise InvalidInput("reports of local mechanisms have unbiased estimates only")
-        return _of_columns(source, acting, declared, columns, interval, report)
-    estimator = Estimator(plans.given(as_channel(mechanism), declared, source.rows))
-    chosen = _places(declared, columns)
-    singles: list[Places] = [(j,) for j in chosen]
-    size = math.prod(declared.sizes[j] for j in chosen)
-    if columns is not None and size > _LISTED:
-        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
-    joint = [chosen] if size <= _LISTED else []
-    needed = [estimator.needs(choice) for choice in (*singles, *joint)]
-    expected = None if report is None else report.digest
-    counts = _counted(source, declared, list(dict.fromkeys(needed)), expected)
+            raise InvalidInput("messages of local mechanisms have unbiased estimates only")
+        joint = size <= _LISTED and _can_cross(acting, declared, chosen, columns is not None)
+        choices = [*singles, chosen] if joint else singles
+        counts = _Messages(source, acting, declared, choices, expected)
+    else:
+        joint = size <= _LISTED
+        choices = [*singles, chosen] if joint else singles
+        plan = plan_of(as_channel(mechanism), declared, source.rows)
+        counts = _Codes(source, plan, choices, expected)
     _check_released(counts, report)
+    interval = _Interval(confidence, simultaneous)
 
     def marginal(choice: Places) -> Marginal:
-        released_counts = counts[estimator.needs(choice)]
         values = [declared.values[j] for j in choice]
-        listed = values[0] if len(choice) == 1 and choice in singles else tuple(product(*values))
-        part = interval.around(counts.n, listed, *estimator.moments(released_counts, choice))
+        listed = values[0] if len(choice) == 1 else tuple(product(*values))
+        part = interval.around(counts.n, listed, *counts.moments(choice))
         _warn_if_impossible(part, counts.n, [declared.columns[j] for j in choice])
-        if method == "bayesian":
-            part = replace(part, estimates=estimator.likeliest(released_counts, choice))
+        if isinstance(counts, _Codes) and method == "bayesian":
+            part = replace(part, estimates=counts.likeliest(choice))
         return part
 
     marginals = {declared.columns[j]: marginal((j,)) for j in chosen}
-    whole = marginal(chosen) if joint else None
-    if whole is not None and len(chosen) == 1:
-        whole = replace(whole, values=[(value,) for value in whole.values])
+    whole = None
+    if joint and len(chosen) == 1:
+        (only,) = marginals.values()
+        whole = replace(only, values=[(value,) for value in only.values])
+    elif joint:
+        whole = marginal(chosen)
     return Frequencies(counts.n, confidence, marginals, whole, columns is not None)
 
 
 def _records(released: Any) -> Any:
-    """Return a released array of texts as records, which is what such an array stands for."""
+    """Return a released array of texts as records."""
     if not isinstance(released, np.ndarray) or released.dtype.kind != "U":
         return released
     table = released[:, None] if released.ndim == 1 else released
     return [dict(enumerate(row)) for row in table.tolist()]
 
 
-def _of_reports(
-    reports: Any, channel: SupportChannel, domain: Any, interval: _Interval
+def _of_messages(
+    messages: Any, channel: SupportChannel, domain: Any, interval: _Interval
 ) -> Frequencies:
-    """Estimate counts from reports as the mechanism draws them."""
+    """Estimate counts from messages as the mechanism draws them."""
     declared = domains.read(channel.k if domain is None else domain)
     if declared.sizes != (channel.k,):
         raise InvalidInput(f"the domain must be one column of {channel.k} values")
-    given = channel._checked_reports(reports)
+    given = channel.checked_reports(messages)
     n = len(given)
     if not n:
-        raise InvalidInput("there are no reports, so there is nothing to estimate")
-    part = interval.around(n, declared.values[0], *channel._moments(channel._tally(given), n))
+        raise InvalidInput("there are no messages, so there is nothing to estimate")
+    part = interval.around(n, declared.values[0], *channel.moments(channel.tally(given), n))
     _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
 
 
-def _of_columns(
-    source: Table,
-    channel: ColumnsChannel,
-    domain: Domain,
-    columns: Sequence[Hashable] | None,
-    interval: _Interval,
-    report: ReleaseReport | None,
-) -> Frequencies:
-    """Estimate the counts of every column whose values became reports."""
-    places = _places(domain, columns)
+def _can_cross(channel: ColumnsChannel, domain: Domain, places: Places, required: bool) -> bool:
+    """Return whether the columns have joint counts; messages have none."""
     if channel.space.sizes != domain.sizes:
         raise InvalidInput(
             f"{channel!r} is not for columns of {described(list(domain.sizes))} values"
         )
-    reported = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
-    if columns is not None and len(places) > 1 and reported:
+    messages = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
+    if len(places) == 1 or not messages:
+        return True
+    if required:
         raise InvalidInput(
-            f"columns must have values, not reports, for a cross-tabulation; column "
-            f"{described(domain.columns[reported[0]])} holds reports of a local mechanism. "
+            f"columns must have values, not messages, for a cross-tabulation; column "
+            f"{described(domain.columns[messages[0]])} holds messages of a local mechanism. "
             "Estimate one column at a time, or release without mechanism="
         )
-    size = math.prod(domain.sizes[j] for j in places)
-    if columns is not None and len(places) > 1 and size > _LISTED:
-        raise TooLarge.entries("the cross-tabulation", size, "choose fewer columns")
-    expected = None if report is None else report.digest
-    joint = not reported and size <= _LISTED
-    counts = tallied(source, channel, domain, places, joint, expected)
-    _check_released(counts, report)
-    marginals = {}
-    for j, both in zip(places, counts.moments(), strict=True):
-        part = interval.around(counts.n, domain.values[j], *both)
-        _warn_if_impossible(part, counts.n, [domain.columns[j]])
-        marginals[domain.columns[j]] = part
-    records = None
-    if (both_joint := counts.joint_moments()) is not None:
-        listed = tuple(product(*(domain.values[j] for j in places)))
-        records = interval.around(counts.n, listed, *both_joint)
-    elif len(places) == 1:
-        (only,) = marginals.values()
-        records = replace(only, values=[(value,) for value in only.values])
-    return Frequencies(counts.n, interval.confidence, marginals, records, columns is not None)
+    return False
 
 
-def _check_released(counts: Counts | Tallies, report: ReleaseReport | None) -> None:
-    """Refuse a table of no records, and one that is not the table of the report."""
+def _check_released(counts: _Codes | _Messages, report: ReleaseReport | None) -> None:
+    """Refuse a table without records, and one that is not the table of the report."""
     if not counts.n:
         raise InvalidInput("the table has no records, so there is nothing to estimate")
     if report is not None and counts.n != report.n:
@@ -426,12 +415,11 @@ def _check_released(counts: Counts | Tallies, report: ReleaseReport | None) -> N
 
 
 def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> None:
-    """Warn where an estimate is further outside 0 .. n than noise carries it."""
+    """Warn if an estimate is further outside 0 .. n than noise explains."""
     beyond = np.maximum(-part.estimates, part.estimates - n)
     reach = math.sqrt(_FAR**2 + 2.0 * math.log(len(part.values))) * part.standard_errors
     worst = int(np.argmax(beyond - reach))
-    # Rounding alone carries an estimate without noise, of standard error 0, by a part of n.
-    if beyond[worst] > reach[worst] + 1e-6 * n:
+    if beyond[worst] > reach[worst] + _ROUNDING * n:
         warnings.warn(
             f"an estimated count of {' x '.join(map(str, columns)):.60} is "
             f"{part.estimates[worst]:,.0f} with standard error {part.standard_errors[worst]:,.0f}, "
@@ -442,25 +430,13 @@ def _warn_if_impossible(part: Marginal, n: int, columns: Sequence[Hashable]) -> 
         )
 
 
-def _counted(
-    source: Table, domain: Domain, choices: list[Places], expected: Digest | None
-) -> Counts:
-    """Count the values of chosen columns, in one pass over the table."""
-    if isinstance(source, DaskFrame):
-        return source.counted(domain, choices, expected)
-    counts = Counts(domain, choices, expected)
-    for digits in source.chunks(domain):
-        counts.add(digits)
-    return counts
-
-
 def _same(one: Domain, other: Domain) -> bool:
     """Whether two domains list the same values of the same columns in the same order."""
     return one.columns == other.columns and [*map(list, one.values)] == [*map(list, other.values)]
 
 
 def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
-    """Return where the chosen columns stand in the domain."""
+    """Return the places of the chosen columns in the domain."""
     if columns is None:
         return tuple(range(len(domain.columns)))
     named = [] if isinstance(columns, str) else check.items(columns, "columns", "column names")
@@ -473,6 +449,103 @@ def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
     if len(set(named)) < len(named):
         raise InvalidInput("columns must differ from each other")
     return tuple(domain.columns.index(name) for name in named)
+
+
+class _Codes:
+    """Counts of released codes, and the estimator that undoes their mechanism."""
+
+    def __init__(
+        self, source: Table, plan: Plan, choices: Sequence[Places], expected: Digest | None
+    ) -> None:
+        domain = plan.domain
+        self._estimator = Estimator(plan.channel, plan.unit, domain)
+        needed = list(dict.fromkeys(map(self._estimator.needs, choices)))
+        if isinstance(source, DaskFrame):
+            self._counts = source.counted(domain, needed, expected)
+        else:
+            self._counts = Counts(domain, needed, expected)
+            for digits in source.chunks(domain):
+                self._counts.add(digits)
+        self.n, self.digest = self._counts.n, self._counts.digest
+
+    def moments(self, choice: Places) -> tuple[Floats, Floats]:
+        """Estimate the true counts of chosen columns, and the variances."""
+        return self._estimator.moments(self._counts[self._estimator.needs(choice)], choice)
+
+    def likeliest(self, choice: Places) -> Floats:
+        """Return the true counts of largest likelihood."""
+        return self._estimator.likeliest(self._counts[self._estimator.needs(choice)], choice)
+
+
+class _Messages:
+    """Tallies of columns whose values went through mechanisms of their own."""
+
+    def __init__(
+        self,
+        source: Table,
+        channel: ColumnsChannel,
+        domain: Domain,
+        choices: Sequence[Places],
+        expected: Digest | None,
+    ) -> None:
+        self.n, self._domain, self._columns = 0, domain, channel.columns
+        self.digest = None if expected is None else Digest(expected.key)
+        self._tallies: dict[Places, Any] = dict.fromkeys(choices, 0.0)
+        # A digest is of whole records.
+        every = range(len(domain.columns))
+        read = every if expected is not None else sorted({j for choice in choices for j in choice})
+        for cells in source.cells([domain.columns[j] for j in read]):
+            self._add({j: self._integers(j, part) for j, part in zip(read, cells, strict=True)})
+
+    def _add(self, integers: dict[int, Any]) -> None:
+        """Count more records, given by the integers of each column."""
+        self.n += len(next(iter(integers.values())))
+        for choice in self._tallies:
+            column = self._columns[choice[0]]
+            tally: Any
+            if isinstance(column, SupportChannel):
+                tally = column.tally(integers[choice[0]])
+            else:
+                shape = shape_of(self._domain, choice)
+                codes = np.ravel_multi_index([integers[j] for j in choice], shape)
+                tally = np.bincount(codes, minlength=math.prod(shape)).reshape(shape)
+            self._tallies[choice] = self._tallies[choice] + tally
+        if self.digest is not None:
+            self.digest = self.digest.plus(side_by_side(list(integers.values())))
+
+    def _integers(self, j: int, part: Sequence[Any]) -> Any:
+        """Return a column as it was drawn: messages, or codes of values."""
+        name, column = self._domain.columns[j], self._columns[j]
+        if isinstance(column, SupportChannel):
+            return messages_of(column, part, name)
+        return _codes(part, name, self._domain)
+
+    def moments(self, choice: Places) -> tuple[Floats, Floats]:
+        """Estimate the true counts of chosen columns, and the variances."""
+        column, tally = self._columns[choice[0]], np.asarray(self._tallies[choice])
+        if isinstance(column, SupportChannel):
+            return column.moments(tally, self.n)
+        axes = [axis_of(_response(self._columns[j])) for j in choice]
+        estimates, variances = moments(tally, axes)
+        return estimates.reshape(-1), variances.reshape(-1)
+
+
+def _response(column: AbstractChannel) -> RowKernel:
+    assert isinstance(column, HammingChannel)
+    return column.kernels[0]
+
+
+def _codes(values: Sequence[Any], name: Hashable, domain: Domain) -> NDArray[np.int64]:
+    """Return the codes of the values of a column that went through randomised response."""
+    listed: dict[Any, int] = {}
+    numbers = [listed.setdefault(value, len(listed)) for value in map(scalar, values)]
+    codes = code_table(name, domain, listed)[:-1]
+    if (codes < 0).any():  # a CSV file holds texts
+        spelt = {"" if v is None else str(v): v for v in domain.values[domain.columns.index(name)]}
+        codes = code_table(name, domain, [spelt.get(str(value), value) for value in listed])[:-1]
+    if (codes < 0).any():
+        raise InvalidInput(f"column {described(name)} holds a value that its domain does not list")
+    return codes[np.array(numbers, dtype=np.int64)]
 
 
 class _Interval:
@@ -489,8 +562,8 @@ class _Interval:
         miss = (1.0 - self.confidence) / (len(values) if self._simultaneous else 1)
         errors = np.sqrt(variances)
         reach = -ndtri(miss / 2.0) * errors if miss > 0.0 else np.full(len(values), math.inf)
-        # An estimate outside 0 .. n says that noise carried it there, not that the truth is 0 or
-        # n: the interval starts from the nearest count that is possible.
+        # An estimate outside 0 .. n is due to noise and does not prove that the truth is 0 or n:
+        # the interval starts from the nearest possible count.
         lower = np.clip(np.minimum(estimates, n) - reach, 0.0, n)
         upper = np.clip(np.maximum(estimates, 0.0) + reach, 0.0, n)
         return Marginal(values, estimates, errors, lower, upper)

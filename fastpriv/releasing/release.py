@@ -1,14 +1,36 @@
-"""``fp.release``: from a table to a sanitised table, with a report of what it gives away."""
+"""``fp.release``: from a table to a sanitised table, with a report of what it gives away.
+
+A ledger is charged before anything is drawn. The charge is reserved together with a claim, a keyed
+digest of the table, the plan and its cost. The reservation is deleted immediately before the table
+appears, in one transaction that is on the disk by then. Only the process that deletes it may
+publish. Therefore
+
+- every published table has been charged before;
+- every charge pays for at most one published table: of several releases that use one reservation,
+  in whatever processes, one deletes it, and the others publish nothing;
+- as long as the reservation exists, nothing has been published, and the same release may use it
+  without another charge. Its cost is the same, because the cost is part of the claim.
+
+A process that is killed between the deletion and the appearance of the table has paid for nothing.
+That the file is absent proves nothing: it may have been published and moved away since.
+
+The claim depends on the original table. It stays in the file of the ledger, is in no export, and is
+overwritten when the reservation is deleted.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import ExitStack
+import re
+import warnings
+from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,29 +38,32 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.files import appearing, check_apart, check_target
 from fastpriv._sampling.source import is_secure
-from fastpriv.accounting.ledger.ledger import Ledger
-from fastpriv.errors import Infeasible, InvalidInput, described
-from fastpriv.measures.arguments import as_channel
-from fastpriv.measures.dp import dp_level
-from fastpriv.releasing import choice, measuring
+from fastpriv._text.numbers import up
+from fastpriv.accounting.ledger.ledger import Ledger, Receipt
+from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, described
+from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing.digest import Digest
-from fastpriv.releasing.domain import FROM_DATA, Domain
-from fastpriv.releasing.local.plan import LocalPlan
-from fastpriv.releasing.payment import Payment
-from fastpriv.releasing.plan import TABLE, Plan
-from fastpriv.releasing.report import ReleaseReport
-from fastpriv.releasing.running import Run
+from fastpriv.releasing.domain import FROM_DATA, TABLE, Digest, Domain
+from fastpriv.releasing.plan import LocalPlan, Plan, choose
+from fastpriv.releasing.report import ReleaseReport, measured, useless_columns
+from fastpriv.releasing.tables import open_table
 from fastpriv.releasing.tables.dask import DaskFrame, Secret
-from fastpriv.releasing.tables.memory import Codes, Labels, Table
-from fastpriv.releasing.tables.opening import open_table
+from fastpriv.releasing.tables.memory import Codes, Labels, Table, Writer
 
-__all__ = ["Release", "preview_release", "release"]
+__all__ = ["Release", "ReleaseFile", "preview_release", "release"]
+
+#: What ``accept`` may name.
+_ACCEPTED = ("domain-from-data", "undeclared-columns", "useless")
+#: The key of a digest and a digest; others may keep claims of another kind in a ledger.
+_CLAIM = re.compile("[0-9a-f]{32}:[0-9a-f]{128}")
+#: Most records that are counted exactly as doubles.
+_MOST_RECORDS = 1 << 53
 
 
 @dataclass(frozen=True, repr=False)
 class Release:
-    """A sanitised table and the report that goes with it.
+    """A sanitised table and its report.
 
     Attributes
     ----------
@@ -67,6 +92,42 @@ class Release:
         return f"Release({kind} of {about.n} records of {about.m} values, {about.mechanism})"
 
 
+@dataclass(frozen=True)
+class ReleaseFile:
+    """How the files of a release are written: ``fp.release(..., out=ReleaseFile(path, ...))``.
+
+    Attributes
+    ----------
+    path : path or None
+        The released file or folder. None for a table in memory, whose report is written.
+    report : path or None
+        Where the public report goes, as JSON.
+    overwrite : bool
+        Whether existing files may be replaced.
+    progress : bool
+        Show a progress bar on a terminal while a file is read, if tqdm is installed.
+
+    Notes
+    -----
+    The files appear complete, after everything was drawn and charged, or not at all.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import fastpriv as fp
+    >>> page = os.path.join(tempfile.mkdtemp(), "report.json")
+    >>> out = fp.ReleaseFile(report=page)
+    >>> released = fp.release(["F", "M"], domain={"sex": ["F", "M"]}, epsilon=1.0, out=out)
+    >>> fp.ReleaseReport.from_json(page).n
+    2
+    """
+
+    path: str | os.PathLike[str] | None = None
+    report: str | os.PathLike[str] | None = None
+    overwrite: bool = False
+    progress: bool = False
+
+
 def release(
     table: Any,
     *,
@@ -81,22 +142,16 @@ def release(
     label: str = "release",
     resume: str | None = None,
     rng: np.random.Generator | int | None = None,
-    accept_domain_from_data: bool = False,
-    drop_undeclared: bool = False,
-    accept_useless: bool = False,
-    out: str | os.PathLike[str] | None = None,
-    report: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    progress: bool = False,
+    accept: str | Collection[str] = (),
+    out: str | os.PathLike[str] | ReleaseFile | None = None,
 ) -> Release:
     """Sanitise a table: every record is randomised with exactly the accounted probabilities.
 
     The table is epsilon-differentially private for the replacement of one whole record. A record
-    goes through randomised response in one of two ways. As one value of the product of its
-    columns' domains it stays with probability 1/(1 + (m-1) e^-epsilon) and otherwise becomes any
-    other record, all equally likely (E_d, Wang-Ying-Zhang 2015, Lemma 5). Or every column is
-    randomised by itself at a share of epsilon. With several columns the way whose counts have the
-    smaller standard errors is taken, unless ``split`` says otherwise.
+    goes through randomised response in one of two ways. As one of m values, the product of its
+    columns' domains, it stays with probability 1/(1 + (m-1) e^-epsilon) and otherwise becomes any
+    other value, all equally likely. Or every column is randomised by itself at a share of epsilon.
+    By default the way whose counts have smaller standard errors is taken.
 
     Parameters
     ----------
@@ -104,96 +159,79 @@ def release(
         One record per row: pandas, polars, Dask, pyarrow; a .csv, .csv.gz or .parquet file, or a
         folder of .parquet files. Arrays hold codes 0 .. size - 1, of shape (records,) or (records,
         columns). A list of labels is one column. Files are read and written in chunks and need not
-        fit in memory. A Dask frame is checked where its partitions lie and comes back lazy; see
-        the notes.
+        fit in memory.
     epsilon : float or mapping
-        Level of a whole record, in nats (of each column with ``per_column``); or a level for every
-        column, ``{"column": epsilon}``, which add up to that of a record.
+        Level of a whole record, in nats (of each column with ``per_column``). Or a level for every
+        column, ``{"column": epsilon}``; their sum is the level of a record.
     distortion : float
-        Instead: the expected number of records (cells with ``per_column``) that E_d may change in
-        the whole table, as :func:`fastpriv.distortion` counts; its level is h_inverse(distortion).
+        Instead of epsilon: the expected number of records (cells with ``per_column``) that
+        randomised response changes in the whole table.
     mechanism : channel or str
-        Beside epsilon: "auto" or the name of a local mechanism ("subset-selection", "hashing",
+        With epsilon: "auto" or the name of a local mechanism ("subset-selection", "hashing",
         "projective", "hadamard", "unary", "symmetric-unary", "randomised-response"). Every column
-        goes by itself at its share of epsilon, and its values become short texts, the reports.
-        "auto" takes for each column the mechanism whose counts have the least variance, and the
-        report says which. Instead of epsilon: a channel on one record (one row of as many values
-        as a record has, or one row per column), used for each record independently, or on the
-        whole table (one row per record), such as :class:`fastpriv.PosteriorChannel` or the
-        channel of a ``Solution``.
+        is randomised at its share of epsilon, and its values become short texts, the messages.
+        "auto" takes for each column the mechanism whose counts have the smallest variance.
+        Instead of epsilon: a channel on one record (one row, or one row per column), used for each
+        record independently, or on the whole table (one row per record).
     domain : mapping, path of a JSON file, or sizes
         ``{"column": [values]}``, or the number of codes (of each column) for an array. ``None``
-        among the values stands for missing ones. In a CSV file values are written as ``str``
-        writes them.
+        among the values stands for missing ones. A CSV file holds values as ``str`` writes them.
     prior : Distribution or 1-D array, optional
-        Law of one record, the records being independent, or of the whole table. Only the report
-        depends on it. By default the mechanism's own, if it has one, or else uniform.
+        Distribution of one record, the records being independent, or of the whole table. Only the
+        report depends on it. Default: the mechanism's own prior, or else uniform.
     split : {"columns", "record"} or mapping, optional
-        How epsilon is divided: evenly among the columns, each randomised by itself; not at all,
-        the record being one value; or as given, ``{"column": epsilon}``. The levels that are
-        reported add up to at most epsilon exactly.
+        How epsilon is divided: evenly among the columns; not at all, the record being one value;
+        or as given, ``{"column": epsilon}``. The reported levels add up to at most epsilon.
     per_column : bool
         Randomise every column by itself, at level epsilon each. The level of a whole record is
         then the sum over columns, which the report states.
     ledger : Ledger or path of a ledger file, optional
-        Where the release is charged. All records are checked first; then the budget is spent, or
+        The ledger to charge. All records are checked first. Then the budget is spent, or
         :class:`~fastpriv.errors.BudgetExceeded` raised, before anything is drawn. The receipt is
-        in the report. A release that fails after that stays charged; its error says under which
-        label, and ``resume`` uses the charge.
+        in the report. A release that fails after that stays charged; ``resume`` uses the charge.
     label : str
         Name of the spend in the ledger's history.
     resume : str, optional
         Label of a charge whose release was interrupted before anything was published. The same
-        release, of the same table with the same plan, is repeated under it without another charge.
-        It takes the place of ``label``.
+        release, of the same table with the same plan, is repeated without another charge.
     rng : numpy.random.Generator or int, optional
-        Makes the release reproducible and NOT secure; the report says so.
-    accept_domain_from_data : bool
-        Read the domain off the data where none is declared. That gives away which values occur,
-        which no level covers; the report says so.
-    drop_undeclared : bool
-        Leave out columns that the domain does not list, instead of refusing the table.
-    accept_useless : bool
-        Release even where nothing can be learnt: at level 0, and from a column whose counts would
-        have a standard error of at least the number of records, if that is 100 or more. The message
-        names the column before anything is drawn.
-    out, report : path, optional
-        Where the released file or folder goes (needed for files), and the public report as JSON.
-        They appear in one step when all went well.
-    overwrite : bool
-        Whether existing files may be replaced.
-    progress : bool
-        Show a progress bar on a terminal while a file is read, if tqdm is installed.
+        Makes the release reproducible and NOT secure; the report states it.
+    accept : str or collection of str
+        Dangers to accept. "domain-from-data" reads an undeclared domain from the data, which
+        reveals the values that occur, at any level. "undeclared-columns" leaves out the columns
+        that the domain does not list. "useless" releases at level 0, and columns whose counts have
+        a standard error of at least the number of records, if that is 100 or more.
+    out : path or ReleaseFile, optional
+        The released file or folder, needed if ``table`` is a path. A :class:`ReleaseFile` also
+        says where the report goes and whether files may be replaced.
 
     Returns
     -------
     Release
         The sanitised table and a :class:`ReleaseReport`. Records keep their order (and a frame its
-        index), so whoever knows the order knows which record is whose.
+        index), so that anybody who knows the order knows which record is whose.
 
     Raises
     ------
     InvalidInput
         For values outside the domain, undeclared columns, missing values. Nothing is written.
     Infeasible
-        When the release would be useless; the message says how large the errors would be.
+        If the release would be useless; the message states how large the errors would be.
     BudgetExceeded
-        When the ledger has too little left. Nothing was drawn.
+        If the ledger has too little left. Nothing was drawn.
     TooLarge
-        When a record is released as one of more than 2^28 values.
+        If a record is released as one of more than 2^28 values.
 
     Notes
     -----
-    Cost: O(1) per cell, in chunks for files. A single mechanism on the table reads all of it.
+    Randomised response is E_d of Wang, Ying and Zhang (2015), Lemma 5. Cost: O(1) per cell, in
+    chunks for files. A mechanism on the whole table reads all of it.
 
-    Dask computes a lazy frame as often as it is asked for, and runs a task again when its worker
-    dies. Every partition is therefore drawn from a keystream that is a function of a secret of
-    this release, of the partition's number and of its records: drawn again, it is the same bit for
-    bit, so that one record is never drawn twice. The secret is drawn by the operating system, goes
-    to the workers with the tasks, and is in no report. A partition whose records are not those
-    that were checked, when the ledger was charged, is refused. For the digest in the report every
-    partition is drawn once when it is checked; that draw is not kept. A lazy frame counts as
-    published when it is returned.
+    A Dask frame comes back lazy. Every partition is drawn from a keystream that is a function of a
+    secret of this release, of the partition's number and of its records, so that computing it again
+    gives the same records. The secret goes to the workers with the tasks and is in no report. A
+    partition is refused if its records have changed since the ledger was charged. A lazy frame
+    counts as published when it is returned.
 
     Examples
     --------
@@ -204,22 +242,18 @@ def release(
     >>> len(released.table), released.report.levels["dp"] <= 2.0
     (100, True)
     """
-    if out is None and isinstance(table, str | os.PathLike):
+    files = out if isinstance(out, ReleaseFile) else ReleaseFile(out)
+    accepted = _accepted(accept)
+    if files.path is None and isinstance(table, str | os.PathLike):
         raise InvalidInput("give out= (--out), the path of the released file")
-    for allowed, what in (
-        (accept_domain_from_data, "accept_domain_from_data"),
-        (drop_undeclared, "drop_undeclared"),
-        (accept_useless, "accept_useless"),
-    ):
-        check.flag(allowed, what)
     books = ledger.path if isinstance(ledger, Ledger) else ledger
-    for target, what in ((out, "out"), (report, "report")):
+    for target, what in ((files.path, "out"), (files.report, "report")):
         if target is not None:
             check.path(target, what)
             check_apart(Path(target), *_paths(books))
-    source = open_table(table, out, overwrite)
-    declared = _domain(source, domain, mechanism, accept_domain_from_data, drop_undeclared)
-    plan = choice.make(
+    source = open_table(table, files.path, files.overwrite)
+    declared = _domain(source, domain, mechanism, accepted)
+    plan = choose(
         declared,
         source.rows,
         epsilon=epsilon,
@@ -237,30 +271,30 @@ def release(
             payment = stack.enter_context(Payment(ledger, name, resume is not None))
         elif resume is not None:
             raise InvalidInput("resume needs ledger=, the ledger that was charged")
-        if report is not None:
-            target = Path(report)
-            check_target(target, overwrite, *_paths(table, out, domain))
-            page = stack.enter_context(appearing(target, overwrite))
-        if (mechanism is None or isinstance(plan, LocalPlan)) and not accept_useless:
+        if files.report is not None:
+            target = Path(files.report)
+            check_target(target, files.overwrite, *_paths(table, files.path, domain))
+            page = stack.enter_context(appearing(target, files.overwrite))
+        if (mechanism is None or isinstance(plan, LocalPlan)) and "useless" not in accepted:
             _refuse_useless(plan, source.rows)
         if isinstance(source, DaskFrame):
             released = _partitions(source, plan, prior, rng, payment)
             if page is not None:
                 page.write(released.report.to_json().encode() + b"\n")
             return released
-        names = [declared.columns[j] for j in getattr(plan, "report_columns", ())]
-        publish = payment.publish if payment is not None else _free
-        writer = stack.enter_context(source.writer(declared, names, publish))
+        messages = [declared.columns[j] for j in plan.message_columns]
+        publish = payment.publish if payment is not None else lambda: None
+        writer = stack.enter_context(source.writer(declared, messages, publish))
         notes = _notes(source, declared)
         planned = receipt = None
         if payment is not None:
             planned = _charged(payment, plan, prior, source, run.secure, notes)
             receipt = payment.receipt
-        run.write(writer, source, progress)
+        run.write(writer, source, files.progress)
         if run.n == 0:
             raise InvalidInput("the table has no records, so there is nothing to release")
         if planned is None:
-            planned = measuring.write(plan, prior, run.n, secure=run.secure, notes=notes)
+            planned = measured(plan, prior, run.n, secure=run.secure, notes=notes)
         elif planned.n != run.n:
             raise InvalidInput(
                 f"the table had {planned.n:,} records when the ledger was charged and {run.n:,} "
@@ -284,7 +318,7 @@ def preview_release(
     split: str | Mapping[Hashable, float] | None = None,
     per_column: bool = False,
 ) -> ReleaseReport:
-    """Say what a release would cost and what could be learnt from it, before anything is drawn.
+    """Return the report of a release before anything is drawn: its cost and its errors.
 
     Parameters
     ----------
@@ -296,8 +330,8 @@ def preview_release(
     Returns
     -------
     ReleaseReport
-        Levels, expected distortion, and in ``standard_errors`` the standard error that the count
-        of a value will have, for every column.
+        Levels, expected distortion, and in ``standard_errors`` for every column the standard error
+        of the count of a value.
 
     Examples
     --------
@@ -307,8 +341,8 @@ def preview_release(
     30.3
     """
     n = check.integer(records, "records", 1)
-    check.fits(n, "a table", "use fewer records", 1 << 53)
-    plan = choice.make(
+    check.fits(n, "a table", "use fewer records", _MOST_RECORDS)
+    plan = choose(
         domains.read(domain),
         lambda: n,
         epsilon=epsilon,
@@ -318,30 +352,32 @@ def preview_release(
         per_column=per_column,
         split=split,
     )
-    return measuring.write(plan, prior, n, secure=True, notes=())
+    return measured(plan, prior, n, secure=True, notes=())
+
+
+def _accepted(accept: str | Collection[str]) -> set[str]:
+    """Return the dangers that are accepted."""
+    named = [accept] if isinstance(accept, str) else check.items(accept, "accept", "words")
+    return {check.word(word, "accept", _ACCEPTED) for word in named}
 
 
 def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
-    """Raise where the counts of some column could not be estimated better than by a guess."""
+    """Raise if the counts of some column cannot be estimated better than by a guess."""
     fixed = isinstance(plan, LocalPlan) or max(plan.domain.sizes) == 1
-    if not fixed and dp_level(plan.channel) == 0.0:
+    if not fixed and extreme_level(plan.channel) == 0.0:
         raise Infeasible(
             "at level 0 the released values do not depend on the table, so that nothing can be "
-            "learnt from them; raise epsilon, or insist with accept_useless=True (--accept-useless)"
+            "learnt from them; raise epsilon, or insist with accept='useless' (--accept-useless)"
         )
-    useless = measuring.useless_columns(plan, rows)
+    useless = useless_columns(plan, rows)
     if useless:
         name, error = next(iter(useless.items()))
         more = f" and {len(useless) - 1} more" if len(useless) > 1 else ""
         size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
         raise Infeasible(
             f"column {described(name)}{more} would be useless: a count among {rows():,} records "
-            f"has {size}; raise epsilon, or insist with accept_useless=True (--accept-useless)"
+            f"has {size}; raise epsilon, or insist with accept='useless' (--accept-useless)"
         )
-
-
-def _free() -> None:
-    """Publish a release that no ledger is charged for."""
 
 
 def _charged(
@@ -359,7 +395,7 @@ def _charged(
         digests = [digest.plus(digits) for digest in digests]
     if n == 0:
         raise InvalidInput("the table has no records, so there is nothing to release")
-    planned = measuring.write(plan, prior, n, secure=secure, notes=notes)
+    planned = measured(plan, prior, n, secure=secure, notes=notes)
     payment.charge(planned, digests)
     return planned
 
@@ -370,7 +406,7 @@ def _partitions(
     """Check all partitions, charge the ledger once, and return a frame that draws when computed."""
     if isinstance(plan, LocalPlan):
         raise InvalidInput(
-            "reports of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
+            "messages of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
             "folder of Parquet files"
         )
     if plan.unit == TABLE:
@@ -388,7 +424,7 @@ def _partitions(
     notes = _notes(source, plan.domain)
     by_key = zip(*(one.digests for one in checks), strict=True)
     drawn, *given = (reduce(Digest.joined, parts) for parts in by_key)
-    report = measuring.write(plan, prior, n, secure=secret.secure, notes=notes)
+    report = measured(plan, prior, n, secure=secret.secure, notes=notes)
     report = replace(report, digest=drawn)
     if payment is not None:
         payment.charge(report, given)
@@ -403,31 +439,30 @@ def _paths(*given: Any) -> list[Path]:
     return [Path(path) for path in given if isinstance(path, str | os.PathLike)]
 
 
-def _domain(
-    source: Table, given: Any, mechanism: Any, accept_from_data: bool, drop_undeclared: bool
-) -> Domain:
+def _domain(source: Table, given: Any, mechanism: Any, accepted: Collection[str]) -> Domain:
     """Return the declared domain, checked against the columns of the table."""
     named = isinstance(mechanism, str)
     if given is None and mechanism is not None and not named and isinstance(source, Codes):
         given = _sizes_of(mechanism, source)
     if given is None:
-        if not accept_from_data:
+        if "domain-from-data" not in accepted:
             raise domains.refuse(source.columns)
         listed = ((name, source.observed(name)) for name in source.columns)
         return domains.make(listed, FROM_DATA)
     declared = domains.read(given)
     extra = undeclared(source, declared)
-    if extra and not drop_undeclared:
+    if extra and "undeclared-columns" not in accepted:
         raise InvalidInput(
             f"the domain does not declare {domains.named(extra)}; declare every "
-            "column, or leave the others out with drop_undeclared=True (--drop-undeclared)"
+            "column, or leave the others out with accept='undeclared-columns' "
+            "(--drop-undeclared)"
         )
     return declared
 
 
 def undeclared(source: Table, declared: Domain) -> list[Hashable]:
-    """List the columns that the domain leaves out; it must not name any that are not there."""
-    if isinstance(source, Codes | Labels):  # columns of an array or a list have no names
+    """List the columns that the domain leaves out; raise if it names one that is not there."""
+    if isinstance(source, Codes | Labels):  # columns without names
         if len(source.columns) != len(declared.columns):
             raise InvalidInput(
                 f"the table has {len(source.columns)} columns, the domain {len(declared.columns)}"
@@ -443,7 +478,7 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
 
 
 def _sizes_of(mechanism: Any, source: Codes) -> tuple[int, ...]:
-    """A mechanism on coded columns says how many codes there are."""
+    """Return the number of codes of each column, from a mechanism on coded columns."""
     sizes = as_channel(mechanism).space.sizes
     return sizes if len(sizes) == len(source.columns) else sizes[:1]
 
@@ -457,3 +492,160 @@ def _notes(source: Table, declared: Domain) -> tuple[str, ...]:
     if left_out := undeclared(source, declared):
         notes.append(f"columns left out: {', '.join(map(str, left_out))}")
     return tuple(notes)
+
+
+class Run:
+    """Records on their way through a plan, counted."""
+
+    def __init__(self, plan: Plan, rng: Any) -> None:
+        self.plan, self.secure = plan, is_secure(rng)
+        # One generator for all chunks: a seed used again for each would repeat its noise.
+        self.rng = None if rng is None else check.generator(rng)
+        self.n = self.changed = 0
+        #: Digest of the released records.
+        self.digest = Digest(os.urandom(16))
+
+    def write(self, writer: Writer, source: Table, progress: bool) -> None:
+        """Draw all records and write them."""
+        chunks: Any = source.chunks(self.plan.domain, progress)
+        if self.plan.unit == TABLE:
+            chunks = [np.concatenate(whole)] if (whole := list(chunks)) else []
+        for before in chunks:
+            drawn = self.plan.draw(before, self.rng)
+            self.n += len(drawn.codes)
+            self.changed += drawn.changed
+            self.digest = self.digest.plus(drawn.integers)
+            writer.write(drawn.codes, drawn.domain)
+
+
+# The charge.
+
+
+class Payment:
+    """The charge of one release. An error that interrupts the release states what was charged.
+
+    Parameters
+    ----------
+    ledger : Ledger or path
+        The ledger to charge. A path is opened, and closed with the context.
+    label : str
+        Name of the spend.
+    resume : bool
+        Whether to use a reservation under this label instead of a new charge.
+    """
+
+    def __init__(self, ledger: Ledger | str | os.PathLike[str], label: str, resume: bool) -> None:
+        self._opened = not isinstance(ledger, Ledger)
+        self._ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        self._label, self._resume = label, resume
+        self._claim: str | None = None
+        self.receipt: Receipt | None = None
+
+    def __enter__(self) -> Payment:
+        return self
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is not None and self._claim is not None:
+                with suppress(Exception):  # the error itself matters more
+                    _add_note(error, self._state())
+        finally:
+            if self._opened:
+                self._ledger.close()
+
+    def digests(self) -> list[Digest]:
+        """Return empty digests, one for each key under which the table must be read.
+
+        The last one is for a new charge.
+        """
+        reservations = self._reservations()
+        if self._resume and not reservations:
+            raise InvalidInput(
+                f"resume must be the label of a charge whose release was not published; the ledger "
+                f"has none under {described(self._label)}. Release without it, which is charged"
+            )
+        keys = [bytes.fromhex(claim.partition(":")[0]) for _, claim in reservations]
+        return [Digest(key) for key in (keys if self._resume else [*keys, os.urandom(16)])]
+
+    def charge(self, planned: ReleaseReport, digests: list[Digest]) -> None:
+        """Reserve the cost of a release, or use the reservation for it."""
+        claims = [_claim(planned, digest) for digest in digests]
+        same = [(receipt, claim) for receipt, claim in self._reservations() if claim in claims]
+        if not self._resume:
+            hint = _hint(same[0][0]) if same else ""
+            self._claim = claims[-1]
+            try:
+                self.receipt = self._ledger.spend(planned, label=self._label, claim=self._claim)
+            except BudgetExceeded as error:
+                _add_note(error, hint)
+                raise
+            if hint:
+                warnings.warn(f"this release was charged again; {hint}", stacklevel=4)
+        elif same:
+            self.receipt, self._claim = same[0]
+        else:
+            raise InvalidInput(
+                f"resume must be the label of the same release; the charge under "
+                f"{described(self._label)} was for another table, domain or mechanism. Give the "
+                "same ones, or release without resume, which is charged"
+            )
+
+    def publish(self) -> None:
+        """Use up the charge; if this returns, the table may be published."""
+        assert self.receipt is not None
+        self._ledger.publish(self.receipt)
+
+    def _reservations(self) -> list[tuple[Receipt, str]]:
+        """Return the reservations of releases under the label, with their claims."""
+        unpublished = self._ledger.unpublished(self._label)
+        return [(receipt, claim) for receipt, claim in unpublished if _CLAIM.fullmatch(claim)]
+
+    def _state(self) -> str:
+        """Return a sentence about what was charged and can still be used, empty for no charge."""
+        label = described(self._label)
+        for receipt, claim in self._reservations():
+            if claim == self._claim:
+                return (
+                    f"the ledger was charged {_levels(receipt)} under the label {label} and "
+                    f"nothing was published; resume={label} (--resume) repeats the release without "
+                    "a charge"
+                )
+        if self.receipt is None:
+            return ""
+        return (
+            f"the charge under the label {label} is used up: the table was published or about to "
+            "be; if it is not there, release it anew, which is charged"
+        )
+
+
+def _levels(receipt: Receipt) -> str:
+    return ", ".join(f"{notion} {up(level)}" for notion, level in receipt.charged.items())
+
+
+def _hint(receipt: Receipt) -> str:
+    """Name a reservation that the release could use instead of a charge."""
+    label = described(receipt.label)
+    return (
+        f"spend {receipt.number} ({_levels(receipt)}) under the label {label} paid for the same "
+        f"release and nothing was published; resume={label} (--resume) uses it without a charge"
+    )
+
+
+def _claim(planned: ReleaseReport, digest: Digest) -> str:
+    """Return the key and a digest of the table, the plan and the cost.
+
+    A ledger charges a function of the cost, so that equal claims cost the same.
+    """
+    plan = (planned.n, planned.mechanism, planned.unit, planned.domain.columns)
+    about = repr((digest.total, plan, planned.domain.values, sorted(planned.spending().items())))
+    return f"{digest.key.hex()}:{hashlib.blake2b(about.encode(), key=digest.key).hexdigest()}"
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    """Add a note to an error, which Python 3.11 prints; Ctrl-C has no text of its own."""
+    if note and isinstance(error, KeyboardInterrupt):
+        error.args = (note,)
+    elif note:
+        vars(error).setdefault("__notes__", []).append(note)

@@ -1,94 +1,153 @@
-"""What a release gave away, in every notion the library can certify."""
+"""The report of a release: what it gave away, in every notion that the library can certify.
+
+The file is read top to bottom: the report, how a plan is measured, its JSON, and its HTML page.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from fastpriv import __version__
+from fastpriv._core import rounding
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.files import appearing, check_target
+from fastpriv._core.rounding import lowered, product_up, round_up
 from fastpriv._structure.rows import Symmetric
-from fastpriv._text import encoding
-from fastpriv._text.numbers import shown, up
+from fastpriv._text import encoding, html
+from fastpriv._text.numbers import quantity, shown, up
 from fastpriv._text.table import table
-from fastpriv.accounting.ledger.receipt import Receipt
+from fastpriv.accounting.ledger.ledger import Receipt
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.channels import AbstractChannel, ColumnsChannel, RecordChannel, SupportChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    ColumnsChannel,
+    HammingChannel,
+    RecordChannel,
+    SupportChannel,
+)
 from fastpriv.channels.record import MOST_VALUES
-from fastpriv.channels.rowwise import row_kernels
-from fastpriv.errors import InvalidInput, described
-from fastpriv.measures.realised import realised
+from fastpriv.errors import InvalidInput, TooLarge, described
+from fastpriv.measures.capacity import capacity
+from fastpriv.measures.dp import neighbour_level
+from fastpriv.measures.identifiability import posterior_level
+from fastpriv.measures.information import information
+from fastpriv.measures.leakage import extreme_level, maxima_level
+from fastpriv.measures.levels import LEVELS
+from fastpriv.measures.pointwise.database import leakage_levels
+from fastpriv.measures.realised import INFORMATION_ERROR, raised_information, realised, with_draws
 from fastpriv.notions.registry import NOTIONS
+from fastpriv.priors import Distribution
 from fastpriv.releasing import domain as domains
-from fastpriv.releasing.digest import Digest
-from fastpriv.releasing.domain import DECLARED, Domain
-from fastpriv.releasing.local.plan import person
-from fastpriv.releasing.page import fragment, page
-from fastpriv.releasing.plan import COLUMNS, RECORD, TABLE, responses
+from fastpriv.releasing.domain import COLUMNS, DECLARED, RECORD, TABLE, Digest, Domain
+from fastpriv.releasing.plan import LocalPlan, Plan, on_records, responses
 from fastpriv.results import Bracket, Value, top
+
+__all__ = ["ReleaseReport"]
 
 #: Version of the JSON form.
 _VERSION = 2
+#: Where the draws came from, as reports print it.
+_SECURE = "cryptographic"
+_SEEDED = "seeded, NOT secure"
+#: What a mechanism acts on, as reports print it.
+_SCOPE = {
+    RECORD: " on every record",
+    COLUMNS: " on the columns of every record",
+    TABLE: " on the table",
+}
 #: Relative error of probabilities that profiles of shuffled records allow for.
-_SLACK = 2.0**-49
-_SECURE, _SEEDED = "cryptographic", "seeded, NOT secure"
+_SHUFFLED_SLACK = 2.0**-49
+#: Share of changed records above which a report advises to randomise columns.
+_MOST_CHANGED = 0.8
+#: Level in nats above which a report warns that it protects little.
+_WEAK = 10.0
+#: Tables of fewer records are released without asking how well they can be counted.
+_FEW = 100
+#: Most databases of a matrix whose capacity a report waits for.
+_OPTIMISED = 512
+#: Width of the bracket of a capacity.
+_CAPACITY_GAP = 1e-9
+#: Level in nats from which a page writes the factor e^level as a power.
+_LARGE_LEVEL = 14.0
+#: Rounding of the entropies of a prior, which are sums, in units in the last place.
+_ENTROPY_ULPS = 64.0
+
+#: What levels of a release mean, for readers without formulas.
+_MEANINGS = {
+    "dp": "Replacing one person's whole record changes the probability of any released table by a "
+    "factor of at most {factor}.",
+    "column-dp": "Changing one column of one record changes the probability of any released table "
+    "by a factor of at most {factor}.",
+    "record-strong-dp": "No released record changes the odds between two possible true records by "
+    "more than a factor of {factor}.",
+    "record-maximal-leakage": "Seeing a released record raises the probability of guessing any "
+    "secret of its person by a factor of at most {factor}.",
+    "record-channel-capacity": "A released record carries at most {bits} bits about the true one.",
+    "identifiability": "Given the released table, no record is more likely than another by more "
+    "than a factor of {factor}.",
+    "record-mutual-information": "On average a released record reveals {bits} bits about the true "
+    "one.",
+    "record-pml": "No released record makes a guess about its person more likely to be right by "
+    "more than a factor of {factor}.",
+}
 
 
 @dataclass(frozen=True, repr=False)
 class ReleaseReport:
-    """What may be published about a release, and apart from it what may not.
+    """What may be published about a release, and separately what may not.
 
     Attributes
     ----------
     n, m : int
         Number of records, and of values a record can take.
     levels : dict
-        Levels in nats by notion, such as "dp", that hold whatever the law of the table: those of
-        the probabilities the sampler realised, rounded up. Names are those of
+        Levels in nats by notion, such as "dp", that hold for every distribution of the table. They
+        are levels of the probabilities that were drawn, rounded up. Names are keys of
         ``fastpriv.notions.NOTIONS``; "record-..." is about one record, the others about all.
     levels_under_prior : dict
         Levels under ``prior``, by notion.
     prior : str
-        The law they are for, and whether it was given or assumed.
+        The prior, and whether it was given or assumed.
     distortion : float
-        Expected number of changed records, or of changed cells (``counted``) where every column
-        goes by itself.
+        Expected number of changed records, or of changed cells (``counted``) if every column is
+        randomised by itself.
     secure : bool
-        Whether the randomness was cryptographic. A release from a seeded generator can be undone
-        by whoever guesses the seed.
+        Whether the randomness was cryptographic. Anybody who guesses the seed of a generator can
+        undo the release.
     domain_source : str
         Whether the domain was declared.
     unit : {"record", "columns", "table"}
         What is randomised by itself.
     notes : tuple of str
-        What else to know before publishing.
+        Advice before publishing.
     standard_errors : dict
-        For every column, the standard error that the estimated count of a value has where the
-        values are equally common.
+        For every column, the standard error of the estimated count of a value if the values are
+        equally common.
     time : datetime
         When the report was written, in UTC.
     receipt : Receipt or None
-        What a ledger was charged before the table was drawn.
+        The charge to a ledger, made before the table was drawn.
     private : dict
-        Realised distortion. It is computed from the data and not protected: keep it. ``to_dict``
-        and ``to_json`` leave it out.
+        Realised distortion. It is computed from the data and not protected: do not publish it.
+        ``to_dict`` and ``to_json`` leave it out.
     channel : channel
-        The mechanism on one record, or on the table. Its row is the person's record, also where
-        every column goes by itself (:class:`fastpriv.RecordChannel`): its levels are those of a
-        person.
+        The mechanism on one record, or on the table. Its row is the person's record, also if every
+        column is randomised by itself (:class:`fastpriv.RecordChannel`).
     domain : Domain
         Columns and their values, as :func:`fastpriv.estimate_frequencies` needs them.
     digest : Digest or None
         Keyed digest of the released records, by which :func:`fastpriv.estimate_frequencies`
-        recognises them in any order and format. It is computed from the released table and a
-        random key, so that by post-processing all levels hold for it too. A preview has none.
+        recognises them in any order and format. It is a function of the released table and a
+        random key, so that all levels hold for it too. A preview has none.
 
     Examples
     --------
@@ -120,23 +179,22 @@ class ReleaseReport:
     digest: Digest | None = field(default=None, compare=False)
 
     def spending(self) -> dict[str, float]:
-        """Return what the release costs a ledger: levels that hold whatever the law of the table.
+        """Return what the release costs a ledger: levels that hold for every distribution.
 
-        Neighbouring tables differ in one record, all columns of it.
+        Neighbouring tables differ in one record, in any of its columns.
         """
         return _costs({slug: top(level) for slug, level in self.levels.items()})
 
     def shuffled(self) -> PrivacyProfile:
-        """Profile of the released records if they are put in a random order before anybody looks.
+        """Return the privacy profile if the records are shuffled before anybody sees them.
 
-        Neighbours differ in one whole record, which is randomised as one value: what its columns
-        tell together counts, not each by itself. ``release`` keeps the order of records, so that
-        this holds only if they are shuffled afterwards, by somebody who is trusted not to look.
+        Neighbours differ in one whole record. ``release`` keeps the order of records, so that this
+        holds only if they are shuffled afterwards, by somebody who is trusted not to look.
 
         Returns
         -------
         PrivacyProfile
-            Of :func:`fastpriv.accounting.shuffled`, for the probabilities that were drawn with.
+            Of :func:`fastpriv.accounting.shuffled`, for the probabilities that were drawn.
 
         Examples
         --------
@@ -153,12 +211,12 @@ class ReleaseReport:
                 "one by one are hidden by shuffling"
             )
         channel, slack = realised(self.channel)
-        if slack > _SLACK:
+        if slack > _SHUFFLED_SLACK:
             raise InvalidInput(f"the draws of {channel!r} are not known well enough to shuffle")
         return shuffled(channel, self.n)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what may be published, as plain numbers and words."""
+        """Return the public part as plain numbers and texts."""
         return {
             "version": _VERSION,
             "date": self.time.isoformat(),
@@ -184,7 +242,7 @@ class ReleaseReport:
         }
 
     def _columns(self) -> dict[str, Any]:
-        """Return the declared domain where JSON can hold it; one read off the data stays out."""
+        """Return the declared domain if JSON can hold it; one read from the data is left out."""
         names, values = self.domain.columns, self.domain.values
         plain = str | int | float | bool | None
         holds = all(isinstance(value, plain) for column in values for value in column)
@@ -197,7 +255,7 @@ class ReleaseReport:
 
     @property
     def _columns_channel(self) -> AbstractChannel:
-        """The channel as it acts: on the columns of a record where they go by themselves."""
+        """The channel on the columns of a record if they are randomised by themselves."""
         return self.channel.columns if isinstance(self.channel, RecordChannel) else self.channel
 
     def _epsilon(self) -> dict[str, Any]:
@@ -206,7 +264,7 @@ class ReleaseReport:
         if isinstance(channel, ColumnsChannel | SupportChannel):
             columns = channel.columns if isinstance(channel, ColumnsChannel) else (channel,)
             return {"mechanisms": [column.to_dict() for column in columns]}
-        rows = row_kernels(channel)
+        rows = channel.kernels
         if rows is None or not all(isinstance(row, Symmetric) for row in rows.distinct):
             return {}
         levels = [row.epsilon for row in rows.distinct if isinstance(row, Symmetric)]
@@ -215,29 +273,28 @@ class ReleaseReport:
         return {"epsilon": [levels[k] for k in rows.assignment.tolist()]}
 
     def to_json(self) -> str:
-        """Return what may be published, as JSON; :meth:`from_json` reads it."""
+        """Return the public part as JSON; :meth:`from_json` reads it."""
         return encoding.to_json(self.to_dict())
 
     @property
     def randomness(self) -> str:
-        """Where the draws came from, in words."""
+        """Where the draws came from."""
         return _SECURE if self.secure else _SEEDED
 
     def to_html(self, path: str | os.PathLike[str] | None = None, overwrite: bool = False) -> str:
-        """Return a page for the person who signs the release off; write it to ``path`` if given.
+        """Return an HTML page for the person who approves the release; write it to ``path``.
 
-        The page says when, what and how much was released, the levels in plain words, what can be
-        estimated from it, and what was not protected. It fetches nothing and needs no plotting
-        library.
+        The page lists date, table and mechanism, the levels in plain words, the errors of
+        estimates, and what was not protected. It loads nothing from elsewhere.
 
         Parameters
         ----------
         path : path, optional
-            Where to write the page. It appears whole or not at all.
+            Where to write the page. The file appears complete or not at all.
         overwrite : bool
             Whether an existing file may be replaced.
         """
-        text = page(self)
+        text = _page(self)
         if path is not None:
             target = check.path(path, "path")
             check_target(target, overwrite)
@@ -246,7 +303,7 @@ class ReleaseReport:
         return text
 
     def _repr_html_(self) -> str:
-        return fragment(self)
+        return html.part(_page_body(self))
 
     @classmethod
     def from_json(cls, text: str | os.PathLike[str]) -> ReleaseReport:
@@ -255,14 +312,14 @@ class ReleaseReport:
         Parameters
         ----------
         text : str or path
-            What :meth:`to_json` returned, or the file that ``release(..., report=)`` wrote.
+            What :meth:`to_json` returned, or the report file of a release.
 
         Returns
         -------
         ReleaseReport
-            Without what is private. It must be of randomised response, or of local mechanisms by
-            column, with a declared domain:
-            then it holds all that :func:`fastpriv.estimate_frequencies` needs.
+            The public part, with all that :func:`fastpriv.estimate_frequencies` needs. The release
+            must be of randomised response, or of local mechanisms by column, with a declared
+            domain.
 
         Examples
         --------
@@ -281,7 +338,7 @@ class ReleaseReport:
                 raise
             raise InvalidInput(
                 f"{name} is no report of randomised response with a declared domain; give the file "
-                "that the release wrote with report= (--report)"
+                "that the release wrote as its report (--report)"
             ) from problem
 
     def __repr__(self) -> str:
@@ -289,13 +346,180 @@ class ReleaseReport:
 
     def __str__(self) -> str:
         lines = [f"{self.n} records of {self.m} values each, through {self.mechanism}"]
-        lines += ["Levels whatever the law of the table (nats)", _listed(self.levels)]
+        lines += ["Levels for every distribution of the table (nats)", _listed(self.levels)]
         lines += [f"Levels under the prior ({self.prior})", _listed(self.levels_under_prior)]
         lines.append(f"Expected number of changed {self.counted}: {up(self.distortion)}")
         lines.append(f"Randomness: {self.randomness}")
         lines.append(f"Domain: {self.domain_source}")
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def _listed(levels: dict[str, Value]) -> str:
+    return table([(NOTIONS[slug].title, shown(level)) for slug, level in levels.items()], "  ")
+
+
+# Measuring.
+
+
+_Raise = Callable[[float, float], float]
+
+
+def measured(
+    plan: Plan, prior: Any, n: int, *, secure: bool, notes: tuple[str, ...]
+) -> ReleaseReport:
+    """Return the report of a plan on n records, for the probabilities that are drawn."""
+    channel, slack = realised(plan.channel)
+    distribution, name = plan.prior(prior)
+    records = None if plan.unit == TABLE else n
+    always, under = _Levels(records, slack), _Levels(records, slack)
+    _measure(channel, distribution, plan.unit, always, under)
+    changed = plan.expected_changes(channel, distribution)
+    return ReleaseReport(
+        n=n,
+        m=plan.domain.size,
+        mechanism=repr(plan.channel) + _SCOPE[plan.unit],
+        levels=always.levels,
+        levels_under_prior=under.levels,
+        prior=name,
+        distortion=changed * (records or 1),
+        counted=plan.counted,
+        secure=secure,
+        domain_source=plan.domain.source,
+        unit=plan.unit,
+        notes=(
+            *notes,
+            *plan.reasons,
+            *_advice(plan, n, changed, always.levels),
+            *(f"not computed: {name}" for name in always.left_out + under.left_out),
+        ),
+        private={},
+        channel=plan.about_people,
+        domain=plan.domain,
+        standard_errors=plan.errors(n),
+        time=datetime.now(timezone.utc),
+    )
+
+
+def useless_columns(plan: Plan, rows: Callable[[], int]) -> dict[object, float]:
+    """Return the columns whose counts have a standard error of the number of records or more.
+
+    The result maps each to its error. It is empty for tables of fewer than 100 records.
+    """
+    errors = plan.errors(1)
+    # The error of n records is sqrt(n) times that of one, and at least n if it is at least sqrt(n).
+    if max(errors.values()) < math.sqrt(_FEW) or (n := rows()) < _FEW:
+        return {}
+    root = math.sqrt(n)
+    return {name: error * root for name, error in errors.items() if error >= root}
+
+
+def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> list[str]:
+    """Return notes that a data owner needs before publishing."""
+    notes, columns, level = [], len(plan.domain.columns), levels.get("dp", 0.0)
+    estimable = plan.unit != TABLE and plan.channel.kernels is not None
+    useless = useless_columns(plan, lambda: n) if estimable or isinstance(plan, LocalPlan) else {}
+    if useless:
+        notes.append(
+            f"nothing can be learnt about {domains.named(list(useless))}: a count would have a "
+            "standard error of the number of records or more"
+        )
+    if plan.unit == RECORD and columns > 1 and changed > _MOST_CHANGED:
+        notes.append(
+            f"{100 * changed:.0f}% of the records are expected to change; every column by itself "
+            f"(split='columns', --split columns) at epsilon/{columns} protects a record as much "
+            "and usually keeps more of each column"
+        )
+    if isinstance(level, float) and level > _WEAK:
+        notes.append(
+            f"a level of {up(level, 3)} protects little: an output may change the odds of two "
+            f"records by a factor of e^{up(level, 3)}"
+        )
+    return notes
+
+
+def _measure(
+    channel: AbstractChannel, prior: Distribution, unit: str, always: _Levels, under: _Levels
+) -> None:
+    """Measure the whole table, or a record whose levels add over independent records.
+
+    If records are randomised one by one, differential privacy compares any two values of a record.
+    """
+    table = unit == TABLE
+    if channel.space.n > 1 and not table:
+        always.add("column-dp", lambda: neighbour_level(channel))
+    always.add("dp", lambda: neighbour_level(channel) if table else extreme_level(channel))
+    always.add_total("maximal-leakage", lambda: maxima_level(channel))
+    always.add_total("strong-dp", lambda: extreme_level(channel))
+    always.add_total("channel-capacity", lambda: _capacity(channel), raised_information)
+    under.add("identifiability", lambda: _identifiability(channel, prior, table))
+    under.add_total("mutual-information", lambda: _information(channel, prior), raised_information)
+    under.add_total("pml", lambda: leakage_levels(channel, prior)[0])
+
+
+def _capacity(channel: AbstractChannel) -> float:
+    """Return the capacity: closed for randomised response, an optimisation for small matrices."""
+    if not isinstance(channel, HammingChannel | ColumnsChannel):
+        check.fits(channel.space.size, "a capacity", "ask channel_capacity for it", _OPTIMISED)
+    return capacity(channel, _CAPACITY_GAP).upper
+
+
+def _information(channel: AbstractChannel, prior: Distribution) -> Value:
+    """Return the mutual information, raised by the rounding of its sum of non-negative terms."""
+    value = information(channel, prior)
+    return value if isinstance(value, Bracket) else value * (1.0 + INFORMATION_ERROR)
+
+
+def _identifiability(channel: AbstractChannel, prior: Distribution, table: bool) -> float:
+    """Identifiability of a table or a record; of several columns the DP level plus the prior's."""
+    if table or channel.space.n == 1:
+        return posterior_level(channel, prior)
+    spread = -lowered(prior.min_entropy(), _ENTROPY_ULPS) - prior.log_smallest()
+    return round_up(extreme_level(channel) + max(spread, 0.0))
+
+
+class _Levels:
+    """Levels that were measured, and the titles of those that would take too long.
+
+    Each is raised by ``slack``, by which the drawn probabilities may exceed the channel's ratios.
+    ``records`` is None for a channel on the whole table.
+    """
+
+    def __init__(self, records: int | None, slack: float) -> None:
+        self._records, self._slack = records, slack
+        self.levels: dict[str, Value] = {}
+        self.left_out: list[str] = []
+
+    def add(self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws) -> None:
+        """Measure a level of the whole release."""
+        try:
+            value = level()
+        except TooLarge:
+            self.left_out.append(NOTIONS[slug].title)
+            return
+        if isinstance(value, Bracket):
+            lower = max(value.lower - self._slack, 0.0)
+            self.levels[slug] = Bracket(lower, raise_by(value.upper, self._slack))
+        else:
+            self.levels[slug] = raise_by(value, self._slack)
+
+    def add_total(
+        self, slug: str, level: Callable[[], Value], raise_by: _Raise = with_draws
+    ) -> None:
+        """Measure a level of the whole release that adds over independent records."""
+        if self._records is None:
+            return self.add(slug, level, raise_by)
+        one = f"record-{slug}"
+        self.add(one, level, raise_by)
+        value = self.levels.get(one)
+        if isinstance(value, Bracket):
+            lower = lowered(self._records * value.lower, 4.0)
+            self.levels[slug] = Bracket(lower, product_up(self._records, value.upper))
+        elif value is not None:
+            self.levels[slug] = product_up(self._records, value)
+
+
+# JSON.
 
 
 def spending(path: str) -> dict[str, float]:
@@ -311,12 +535,12 @@ def spending(path: str) -> dict[str, float]:
 
 
 def _costs(levels: Mapping[str, float]) -> dict[str, float]:
-    """Return the level of every notion that a ledger adds up and that some level measures."""
-    measured = {NOTIONS[slug].measure: level for slug, level in levels.items() if slug in NOTIONS}
+    """Return the level of every notion that a ledger adds up and that was measured."""
+    by_measure = {LEVELS[slug]: level for slug, level in levels.items() if slug in LEVELS}
     return {
-        slug: measured[notion.measure]
+        slug: by_measure[LEVELS[slug]]
         for slug, notion in NOTIONS.items()
-        if notion.law is not None and notion.measure is not None and notion.measure in measured
+        if notion.law is not None and slug in LEVELS and LEVELS[slug] in by_measure
     }
 
 
@@ -370,12 +594,12 @@ def _from_dict(document: Any) -> ReleaseReport:
 
 
 def _channel(sizes: tuple[int, ...], document: Any, unit: str) -> AbstractChannel:
-    """Make randomised response on a record or its columns, or the mechanisms of the columns."""
+    """Return randomised response on a record or its columns, or the mechanisms of the columns."""
     if "mechanisms" in document:
         local = ColumnsChannel([load(given) for given in document["mechanisms"]])
         if local.space.sizes != sizes:
             raise ValueError("mechanisms of other columns")
-        return person(local)
+        return on_records(local)
     epsilon = document["epsilon"]
     columns = responses(sizes, epsilon if isinstance(epsilon, list) else [epsilon] * len(sizes))
     single = unit == RECORD or len(sizes) == 1 or columns.space.size > MOST_VALUES
@@ -423,5 +647,147 @@ def _read(path: str) -> bytes:
         raise InvalidInput(f"the report {path:.100} cannot be read: {error.strerror}") from error
 
 
-def _listed(levels: dict[str, Value]) -> str:
-    return table([(NOTIONS[slug].title, shown(level)) for slug, level in levels.items()], "  ")
+# The HTML page.
+
+
+def _page(report: ReleaseReport) -> str:
+    """Return a complete HTML page."""
+    return html.document(f"Release of {report.n:,} records", _page_body(report))
+
+
+def _page_body(report: ReleaseReport) -> str:
+    heads = ("Level", "Value", "What it means")
+    parts = [
+        _header(report),
+        _cards(report),
+        html.section("Whatever anybody knows", heads, _level_rows(report.levels)),
+        html.section(
+            f"Under a prior: {report.prior}", heads, _level_rows(report.levels_under_prior)
+        ),
+        html.section(
+            "What can be estimated",
+            ("Column", "Standard error", "Of the count of a value, if values are equally common"),
+            [_error_row(report, name, error) for name, error in report.standard_errors.items()],
+        ),
+        html.listed("What was not protected", _unprotected(report)),
+        html.listed("Notes", list(report.notes)) if report.notes else "",
+        f'<p class="soft">Written by fastpriv {escape(__version__)}. Levels are in nats and '
+        "rounded up; a level of e is a factor of exp(e). They hold for the probabilities that were "
+        "drawn from.</p>\n",
+    ]
+    return "".join(parts)
+
+
+def _header(report: ReleaseReport) -> str:
+    columns = ", ".join(
+        f"{name} ({size})"
+        for name, size in zip(report.domain.columns, report.domain.sizes, strict=True)
+    )
+    when = report.time.strftime("%Y-%m-%d %H:%M UTC")
+    ledger = "not charged to a ledger"
+    if report.receipt is not None:
+        label = f" “{report.receipt.label}”" if report.receipt.label else ""
+        ledger = f"entry {report.receipt.number}{label} of the ledger"
+    lines = [
+        f"Date: {when}",
+        f"Table: {report.n:,} records",
+        f"Columns (number of values): {columns}",
+        f"Mechanism: {report.mechanism}",
+        f"Randomness: {report.randomness}",
+        f"Domain: {report.domain_source}",
+        f"Budget: {ledger}",
+    ]
+    return (
+        "<header><h1>Release report</h1>\n"
+        + "".join(f"<p>{escape(line)}</p>\n" for line in lines)
+        + "</header>\n"
+    )
+
+
+def _cards(report: ReleaseReport) -> str:
+    level = report.levels.get("dp")
+    share = min(report.distortion / max(1, report.n * _cells(report)), 1.0)
+    cards = [
+        (
+            "Protection of a person",
+            "unknown" if level is None else quantity(up(top(level), 6), "nats"),
+            _meaning("dp", level) if level is not None else "",
+        ),
+        (
+            f"Changed {report.counted}",
+            f"{100.0 * share:.1f} %",
+            "Expected share of what is released.",
+        ),
+        (
+            "Randomness",
+            "secure" if report.secure else "NOT secure",
+            "From a cryptographic source."
+            if report.secure
+            else "From a seed: whoever guesses it can undo the noise. Do not publish this table.",
+        ),
+    ]
+    return (
+        '<div class="cards">\n'
+        + "".join(
+            f'<div class="card">{escape(title)}<b>{escape(value)}</b>'
+            f"<small>{escape(text)}</small></div>\n"
+            for title, value, text in cards
+        )
+        + "</div>\n"
+    )
+
+
+def _cells(report: ReleaseReport) -> int:
+    return len(report.domain.columns) if report.counted == "cells" else 1
+
+
+def _level_rows(levels: dict[str, Value]) -> list[str]:
+    return [
+        html.row(
+            f"{escape(NOTIONS[slug].title)}<small>{escape(NOTIONS[slug].source)}</small>",
+            escape(quantity(shown(level, 6), NOTIONS[slug].unit)),
+            escape(_meaning(slug, level)),
+        )
+        for slug, level in levels.items()
+    ]
+
+
+def _meaning(slug: str, level: Value) -> str:
+    """Return the meaning of a level in plain words, or else its formula."""
+    words, number = _MEANINGS.get(slug), top(level)
+    if words is None:
+        return NOTIONS[slug].bounds
+    if math.isinf(number):
+        return (
+            "There is no bound: some output is possible for one record and impossible for another."
+        )
+    factor = (
+        up(rounding.raised(math.exp(number), 8.0), 4)
+        if number < _LARGE_LEVEL
+        else f"e^{up(number, 4)}"
+    )
+    return words.format(factor=factor, bits=up(rounding.raised(number / math.log(2.0), 8.0), 4))
+
+
+def _error_row(report: ReleaseReport, name: object, error: float) -> str:
+    if math.isinf(error):
+        return html.row(escape(str(name)), "none", "The mechanism cannot be undone.")
+    share = f"{100.0 * error / report.n:.1f} % of the records" if report.n else ""
+    return html.row(escape(str(name)), f"{error:,.1f}", escape(share))
+
+
+def _unprotected(report: ReleaseReport) -> list[str]:
+    """List what the release reveals at any level."""
+    lines = [
+        f"The number of records, {report.n:,}.",
+        "The order of the records: anybody who knows the order knows whose record is whose.",
+        "The columns, their declared values and the mechanism; the levels do not rely on secrecy.",
+    ]
+    lines += [f"{note[0].upper()}{note[1:]}." for note in report.notes if "given away" in note]
+    lines += [f"{note[0].upper()}{note[1:]}." for note in report.notes if "unprotected" in note]
+    if report.unit == "columns" and len(report.domain.columns) > 1:
+        lines.append(
+            "The level of a single column is smaller than that of a record and protects that "
+            "column only; the level of a person is that of the record."
+        )
+    return lines

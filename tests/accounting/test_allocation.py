@@ -5,9 +5,8 @@ import pytest
 from mpmath import mpf
 
 import fastpriv as fp
-from fastpriv.accounting.profile import allocation
-from fastpriv.accounting.profile.allocation import curve, transform
-from fastpriv.accounting.profile.lognormals import lognormal_sums
+from fastpriv.accounting.profile.steps import allocation
+from fastpriv.accounting.profile.steps.allocation import curve, lognormal_sums, transform
 from oracles import allocation as oracle
 
 of = fp.accounting.random_allocation

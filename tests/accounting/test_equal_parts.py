@@ -22,4 +22,4 @@ def test_channels_that_differ_stay_apart():
     # The curves are the same, but not which neighbours attain them.
     swapped = [MATRIX[1], MATRIX[0]]
     both = PrivacyProfile.of(MATRIX).compose(PrivacyProfile.of(swapped))
-    assert len(both._parts) == 2
+    assert len(both.parts) == 2

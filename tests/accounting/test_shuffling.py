@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.accounting.profile import excess as engine
-from fastpriv.accounting.profile.excess import Excess, Variable
+from fastpriv.accounting.profile.steps import shuffling as engine
+from fastpriv.accounting.profile.steps.shuffling import Excess, Variable
 from fastpriv.errors import InvalidInput, TooLarge
 
 shuffled = fp.accounting.shuffled

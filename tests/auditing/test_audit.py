@@ -12,7 +12,7 @@ import cases
 import fastpriv as fp
 import oracles as o
 from fastpriv._text.numbers import down, shown, up
-from fastpriv.auditing.words import converted, factor, percent
+from fastpriv.auditing.sentences import converted, factor, percent
 from fastpriv.notions.registry import RELATED
 from oracles import witnesses as ow
 
@@ -306,7 +306,7 @@ def test_outputs_that_rule_databases_out_are_named():
     audit = fp.audit([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
     assert audit["ruling-out"] == 2
     assert audit.levels["ruling-out"].meaning == (
-        "2 of 3 outputs rule some database out for certain: 1, 2."
+        "2 of 3 outputs rule out some database: 1, 2."
     )
     many = fp.audit(fp.ProductChannel([[[1.0, 0.0], [0.5, 0.5]]] * 1000))
     assert many["ruling-out"] == 2**1000 - 1
@@ -316,7 +316,7 @@ def test_outputs_that_rule_databases_out_are_named():
 def test_which_rows_are_given_away():
     noisy, exact = [[0.75, 0.25], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]
     audit = fp.audit(fp.ProductChannel([noisy, exact]), fp.Uniform(2, 2))
-    assert "the value of row 1;" in audit.levels["disclosure"].meaning
+    assert "the value of record 1;" in audit.levels["disclosure"].meaning
     assert audit["singles-out"] is False
 
 
@@ -339,7 +339,7 @@ def test_implied_levels_are_not_below_the_measured_ones():
 def test_a_single_database_has_nothing_to_tell():
     audit = fp.audit([[0.5, 0.5]], [1.0])
     said = {notion: level.meaning for notion, level in audit.levels.items()}
-    assert said["singles-out"] == "No: there is a single database, so no output tells anything."
+    assert said["singles-out"] == "No: there is a single database, so no output reveals anything."
     nothing = "ingle database can occur, so there is nothing to disclose."
     assert said["disclosure"].endswith(nothing)
     assert said["disclosure-threshold"].endswith(nothing)
@@ -347,8 +347,8 @@ def test_a_single_database_has_nothing_to_tell():
 
 def test_sentences_on_bounds_that_say_nothing():
     audit = fp.audit(np.eye(4), fp.Uniform(2, 2))
-    assert "may give the whole database away" in audit.levels["error-probability"].meaning
-    assert "the value of rows 0, 1;" in audit.levels["disclosure"].meaning
+    assert "may reveal the whole database" in audit.levels["error-probability"].meaning
+    assert "the value of records 0, 1;" in audit.levels["disclosure"].meaning
     hidden = fp.audit(fp.HammingChannel(2, 2, 0.01), fp.Uniform(2, 2)).levels["disclosure"]
     assert hidden.meaning.endswith("below the threshold of 0.2876 nats, which alone proves it.")
 
@@ -357,7 +357,7 @@ def test_a_worst_case_that_is_not_located_says_so(monkeypatch):
     def refuse(channel, prior=None):
         raise fp.TooLarge("too many entries.")
 
-    monkeypatch.setattr("fastpriv.auditing.mechanism.step_witness", refuse)
+    monkeypatch.setattr("fastpriv.auditing.case.step_witness", refuse)
     level = fp.audit(fp.HammingChannel(2, 2, 1.0)).levels["dp"]
     assert level.worst is None
     assert level.where == "What attains it was not located: too many entries."

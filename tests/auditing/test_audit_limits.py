@@ -63,7 +63,7 @@ def test_nothing_is_begun_long_after_the_limit(monkeypatch):
 
 
 def test_counts_of_many_bits_are_binomial():
-    from fastpriv.channels.queries.query import MANY, binomials
+    from fastpriv.channels.queries import MANY, binomials
 
     for n in (0, 1, 2, 5, 33, 34, 40, 61):
         assert binomials(n).tolist() == [min(math.comb(n, k), MANY) for k in range(n + 1)]

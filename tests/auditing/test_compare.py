@@ -25,7 +25,7 @@ def test_the_better_of_two():
     assert frame.loc["dp", "first"] == fp.dp_level(STRONG)
     with pytest.raises(KeyError):
         comparison["dpp"]
-    with pytest.raises(fp.InvalidInput, match="different databases"):
+    with pytest.raises(fp.InvalidInput, match="must have the same databases"):
         fp.compare(STRONG, np.full((3, 2), 0.5))
 
 

@@ -124,7 +124,7 @@ def test_a_wrong_element_is_named():
         fp.audit_many([stack[0], fp.Uniform(2, 2)])
     with pytest.raises(fp.InvalidInput, match=r"channels\[1\] must be a channel or a matrix"):
         fp.audit_many([stack[0], [0.5, 0.5]])
-    with pytest.raises(fp.InvalidInput, match=r"channels\[0\] has 3 inputs, but its prior"):
+    with pytest.raises(fp.InvalidInput, match=r"priors\[0\] must have 3 entries, as channels\[0\]"):
         fp.audit_many(list(stack), [0.5, 0.5])
 
 
@@ -132,13 +132,13 @@ def test_bad_lists_are_refused():
     stack, priors = stack_and_priors(6, 3, 4, seed=8)
     with pytest.raises(fp.InvalidInput, match="must not be empty"):
         fp.audit_many([])
-    with pytest.raises(fp.InvalidInput, match="no empty side"):
+    with pytest.raises(fp.InvalidInput, match="must be a non-empty array"):
         fp.audit_many(stack[0])
-    with pytest.raises(fp.InvalidInput, match="for one mechanism use audit"):
+    with pytest.raises(fp.InvalidInput, match="For one mechanism call audit"):
         fp.audit_many(fp.HammingChannel(2, 2, 1.0))
     with pytest.raises(fp.InvalidInput, match=r"must have shape \(3,\) or \(6, 3\)"):
         fp.audit_many(stack, priors[:5])
     with pytest.raises(fp.InvalidInput, match="one for each of 6; got 5"):
         fp.audit_many(list(stack), list(priors[:5]))
-    with pytest.raises(fp.InvalidInput, match="priors must be laws"):
+    with pytest.raises(fp.InvalidInput, match="priors must be distributions"):
         fp.audit_many(list(stack), 3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv._matrices.levels import inwards, matrix_level
+from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv.accounting import PrivacyProfile
 
 LEVELS = [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 1.0, 5.0, 50.0, 700.0]
@@ -86,7 +86,7 @@ def test_products_of_responses_round_their_deltas_up(level):
 @pytest.mark.parametrize("level", [1e-15, 1e-8, 0.5, 30.0, 745.0])
 def test_inwards_raises_what_is_too_small(level):
     rng = np.random.default_rng(3)
-    axes = fp.Space([2, 3])._axes
+    axes = fp.Space([2, 3]).axes
     column = np.exp(-level * rng.integers(0, 3, (6, 40))) * rng.random(40)
     column[rng.random((6, 40)) < 0.05] = 0.0
     rounded = inwards(column, axes, level)
@@ -132,3 +132,13 @@ def test_a_rare_output_of_a_tilted_law_is_not_raised_beyond_rounding():
     matrix, nearest = channel.matrix(), channel.nearest_matrix()
     assert fp.dp_level(fp.Channel(matrix, channel.space)) <= fp.dp_level(channel)
     assert np.allclose(matrix, nearest, rtol=1e-11, atol=1e-320)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_largest_levels_keep_their_matrix(n):
+    matrix = fp.HammingChannel(n, 2, 1e308).matrix()
+    np.testing.assert_array_equal(matrix.argmax(axis=1), np.arange(2**n))
+    assert np.diag(matrix).min() == 1.0
+    assert fp.dp_level(fp.Channel(matrix, fp.Space.hamming(n, 2))) <= 1e308
+    joint = fp.compose(fp.HammingChannel(n, 2, 1e308), fp.HammingChannel(n, 2, 1e308))
+    assert joint.matrix().max() == 1.0

@@ -8,7 +8,6 @@ import pytest
 
 import cases
 import fastpriv as fp
-from fastpriv.channels.rowwise import row_kernels, row_kinds
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.realised import drawn_level, realised
 from fastpriv.measures.witnesses import (
@@ -74,7 +73,7 @@ OF_CHANNEL = {
     "columns": lambda c: (c.column_maxima(), c.column_minima()),
     "draws": lambda c: c.sample([[0, 1, 1], [1, 0, 1]] * 50, rng=5),
     "profile": lambda c: fp.accounting.PrivacyProfile.of(c).delta(0.5),
-    "kinds": row_kinds,
+    "kinds": lambda c: c.record_kinds,
 }
 UNDER_PRIOR = {
     "identifiability": fp.identifiability_level,
@@ -151,7 +150,7 @@ def test_a_shortcut_is_one_registration():
 
 def test_a_sampler_of_its_own_must_register_its_level():
     class First(Plain):
-        def _sample(self, rows, source):
+        def draw(self, rows, source):
             return np.zeros(len(rows), dtype=np.int64)
 
     channel = First([[0.5, 0.5]] * 8, SPACE)
@@ -170,8 +169,8 @@ def test_independent_rows_make_a_row_by_row_channel(kind):
     law = fp.Product([[0.6, 0.4], [0.3, 0.7]])
     rows, vectors = kind(law, 1.5), kind(fp.Dense(law.pmf(), [2, 2]), 1.5)
     assert isinstance(rows, kind)
-    assert row_kernels(rows) is not None
-    assert row_kernels(vectors) is None
+    assert rows.kernels is not None
+    assert vectors.kernels is None
     assert np.allclose(rows.matrix(), vectors.matrix(), rtol=1e-12)
     for channel in (rows, vectors):
         for copied in (copy.copy(channel), pickle.loads(pickle.dumps(channel))):
@@ -201,7 +200,7 @@ def test_a_product_of_channels_is_that_of_their_matrices(epsilon):
     assert whole.space.sizes == (2, 2, 3, 3, 3, 2)
     # A product that underflows beside a positive one is the least double, to keep the level.
     assert np.allclose(whole.matrix(), matrix, rtol=1e-14, atol=5e-324)
-    assert len(whole._kernels.distinct) == 3  # equal rows are stored once
+    assert len(whole.kernels.distinct) == 3  # equal rows are stored once
     level = fp.dp_level(fp.ProductChannel([hamming, hamming]))
     assert epsilon <= level <= epsilon * (1.0 + 1e-15)  # a matrix would not give 700
     assert fp.ProductChannel.from_json(whole.to_json()) == whole

@@ -191,7 +191,7 @@ def test_many_outputs_of_many_rows_are_counted():
 
 
 def test_many_types_that_rule_databases_out_are_counted_exactly():
-    types = fp.solve_pd_dp(fp.Exchangeable.beta_binomial(6, 0.9, 1.3), 0.7).channel._types
+    types = fp.solve_pd_dp(fp.Exchangeable.beta_binomial(6, 0.9, 1.3), 0.7).channel.types
     assert [types.size(j) for j in range(7)] == [math.comb(6, k) for k in range(7)]
     huge = types._replace(counts=[((550, 550),)])
     assert huge.size(0) == math.comb(1100, 550)

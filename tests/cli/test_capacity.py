@@ -44,7 +44,7 @@ def test_capacities_about_individuals_and_groups(work, capsys):
     )
     assert individual["adversary"]["databases"] == [[0, 0, 0], [1, 1, 1]]
     assert individual["adversary"]["law"] == [0.5, 0.5]
-    assert "who believes in" in done([*words, "--individual"], capsys)
+    assert "who expects" in done([*words, "--individual"], capsys)
 
 
 def test_the_adversary_learns_the_lower_end(work, capsys):
@@ -81,7 +81,7 @@ def test_e_i_needs_its_prior(work, capsys):
         (["bit.csv", "--constrained", "9"], 3, "the most is ln 2"),
         (["bit.csv", "--gap", "-1"], 2, "gap must be"),
         (["bit.csv", "--individual", "--time-limit", "-1"], 2, "time_limit must be"),
-        (["bit.csv", "--time-limit", "1"], 2, "--time-limit is for --individual"),
+        (["bit.csv", "--time-limit", "1"], 2, "--time-limit must come with --individual"),
         (["bit.csv", "--prior", "uniform"], 2, "capacities are over all priors"),
     ],
 )

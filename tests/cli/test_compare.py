@@ -81,13 +81,13 @@ def test_only_what_is_proved_is_decided(first, second, better):
     [
         ([], "required: FIRST, SECOND"),
         (["bit.csv"], "required: SECOND"),
-        (["bit.csv", "channel.csv"], "different databases"),
-        (["hamming:n=2,m=2,epsilon=1", "channel.csv"], "give --sizes"),
-        (["hamming:epsilon=1", "hamming:epsilon=2", "--sizes", "2"], "--sizes is for files"),
+        (["bit.csv", "channel.csv"], "must have the same databases"),
+        (["hamming:n=2,m=2,epsilon=1", "channel.csv"], "or --sizes"),
+        (["hamming:epsilon=1", "hamming:epsilon=2", "--sizes", "2"], "--sizes must be left out"),
         (["bit.csv", "none.csv"], "cannot read the channel none.csv"),
         (["bit.csv", "haming"], "did you mean hamming?"),
-        (["bit.csv", "bit.csv", "--prior", "prior.csv"], "4 probabilities"),
-        (["bit.csv", "bit.csv", "--joint", "none.csv"], "cannot read the joint law"),
+        (["bit.csv", "bit.csv", "--prior", "prior.csv"], "databases; got 4"),
+        (["bit.csv", "bit.csv", "--joint", "none.csv"], "cannot read the joint distribution"),
         (["bit.csv", "bit.csv", "--time-limit", "x"], "invalid float value"),
     ],
 )

@@ -81,7 +81,7 @@ def test_an_estimate_outside_its_interval_is_printed_with_a_word(folder, capsys)
 def test_a_cross_tabulation_of_local_reports_is_refused(folder, capsys):
     release(capsys, "--mechanism", "hashing")
     words = ["estimate", "out.csv", "--report", "report.json", "--columns"]
-    refused([*words, "sex,region"], 2, "not reports, for a cross-tabulation", capsys)
+    refused([*words, "sex,region"], 2, "not messages, for a cross-tabulation", capsys)
     assert answer([*words, "sex"], capsys)["joint"]["values"] == [["F"], ["M"]]
     release(capsys, "--mechanism", "randomised-response", "--force")
     assert len(answer([*words, "sex,region"], capsys)["joint"]["values"]) == 6
@@ -106,7 +106,7 @@ def test_an_interrupted_release_says_what_was_charged_and_is_resumed(folder, cap
         monkeypatch.chdir(folder)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fastpriv.releasing.running.Run.write", interrupted)
+    monkeypatch.setattr("fastpriv.releasing.release.Run.write", interrupted)
     from fastpriv.cli.main import main
 
     assert main(words) == 130

@@ -16,8 +16,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused, stopped
-from fastpriv import cli
-from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import files as _files
 from fastpriv.cli.main import main, make_parser
 
 
@@ -144,20 +143,20 @@ def test_misspelt_words_get_a_hint(words, says, work, capsys):
     ],
 )
 def test_exit_codes(problem, code, says, work, capsys, monkeypatch):
-    def fail(given):
+    def fail(channel):
         raise problem
 
-    monkeypatch.setattr(cli.audit, "run", fail)
-    refused(["audit"], code, says, capsys)
+    monkeypatch.setattr(fp, "channel_capacity", fail)
+    refused(["capacity", "hamming:epsilon=1"], code, says, capsys)
 
 
 def test_a_defect_shows_where_when_asked(capsys, monkeypatch):
-    def fail(given):
+    def fail(channel):
         raise ValueError("oops")
 
-    monkeypatch.setattr(cli.audit, "run", fail)
+    monkeypatch.setattr(fp, "channel_capacity", fail)
     monkeypatch.setenv("FASTPRIV_DEBUG", "1")
-    assert main(["audit"]) == 1
+    assert main(["capacity", "hamming:epsilon=1"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -227,10 +226,10 @@ def test_pipes_are_read_as_csv(name, work, monkeypatch, capsys):
     """Also where they are asked for twice: the certificate has the hash of the prior."""
     text = (work / "prior.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    _arrays._piped.cache_clear()
+    _files._piped.cache_clear()
     found = answer(["solve", "dp", "--prior", name, "--epsilon", "2"], capsys)
     assert found["prior"]["sha256"] == hashlib.sha256(text).hexdigest()
-    _arrays._piped.cache_clear()
+    _files._piped.cache_clear()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
@@ -279,12 +278,12 @@ def test_any_command_can_be_stopped(number):
     slow = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs otherwise
-from fastpriv.cli import warm_up
+from fastpriv._core import warm_up
 from fastpriv.cli.main import main
-def wait(given):
+def wait(*given):
     print("working", flush=True)
     time.sleep(600)
-warm_up.run = wait
+warm_up.compile_all = wait
 sys.exit(main(["warm-up"]))
 """
     code, errors = stopped(slow, [], "working", number)

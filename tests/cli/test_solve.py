@@ -100,7 +100,7 @@ def test_the_least_distortion_at_which_one_learns_so_much(flip, work, capsys):
 @pytest.mark.parametrize("notion", ["dp", "identifiability"])
 @pytest.mark.parametrize("epsilon", [360.0, 700.0, 1e5])
 def test_chances_too_small_for_a_file(notion, epsilon, work, capsys):
-    """A matrix in which they are 0 would have no level at all."""
+    """A matrix in which they are 0 would have must be one that follows at all."""
     words = ["solve", notion, "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", str(epsilon)]
     page = answer([*words, "--out", "best.csv"], capsys)
     assert written("best.csv").min() > 0.0
@@ -125,7 +125,7 @@ def test_the_least_distortion_is_that_of_the_program(work, capsys):
     assert page["method"] == "types"
     text = done(words, capsys)
     assert "differential privacy level (nats)" in text
-    assert "least possible distortion, at least" in text
+    assert "smallest possible distortion, at least" in text
 
 
 @pytest.mark.slow
@@ -168,16 +168,16 @@ def test_files_are_replaced_only_by_force(work, capsys):
         ([], 2, "NOTION"),
         (["privacy", "--epsilon", "1"], 2, "none of dp, individual-capacity"),
         (["dp", "--prior", "prior.csv"], 2, "--epsilon --distortion is required"),
-        (["dp", "--epsilon", "1"], 2, "dp needs --prior"),
+        (["dp", "--epsilon", "1"], 2, "--prior must be given for dp"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--distortion", "1"], 2, "not allowed"),
         (["dp", "--prior", "prior.csv", "--epsilon", "-1"], 2, "epsilon must be"),
         (["dp", "--prior", "prior.csv", "--epsilon", "inf"], 2, "epsilon must be"),
         (["dp", "--prior", "prior.csv", "--distortion", "2"], 2, "distortion must be"),
         (["dp", "--prior", "prior.csv", "--distortion", "0"], 3, "no mechanism has a finite"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--gap", "-1"], 2, "gap"),
-        (["dp", "--prior", "prior.csv", "--distortion", "0.1", "--gap", "1"], 2, "--gap is for"),
+        (["dp", "--prior", "prior.csv", "--distortion", "0.1", "--gap", "1"], 2, "--gap must"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--joint", "joint.csv"], 2,
-         "dp takes no --joint"),
+         "--joint must be left out for dp"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--out", "best.txt"], 2,
          "must end in .csv or .npy"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--out", "none/best.csv"], 2,
@@ -191,9 +191,9 @@ def test_files_are_replaced_only_by_force(work, capsys):
          "1,099,511,627,776 entries"),
         (["identifiability", "--prior", "prior.csv", "--epsilon", "0.5"], 3, "epsilon_x"),
         (["mutual-information", "--prior", "prior.csv", "--epsilon", "-1"], 2, "epsilon must be"),
-        (["inference", "--distortion", "1"], 2, "inference needs --joint"),
+        (["inference", "--distortion", "1"], 2, "--joint must be given for inference"),
         (["inference", "--distortion", "1", "--joint", "joint.csv", "--prior", "uniform"], 2,
-         "inference takes no --prior"),
+         "--prior must be left out for inference"),
         (["inference", "--epsilon", "1", "--joint", "joint.csv"], 2, "--distortion"),
         (["inference", "--distortion", "-1", "--joint", "joint.csv"], 3, "distortion"),
         (["inference", "--distortion", "1", "--joint", "bit.csv"], 2, "sum to 1"),
@@ -235,4 +235,4 @@ def test_exact_optima_take_a_level_and_no_gap(work, capsys):
     refused([*start, "--distortion", "0.2"], 2, "--epsilon", capsys)
     refused([*start, "--epsilon", "1", "--gap", "1e-6"], 2, "--gap", capsys)
     asked = ["solve", "mutual-information", "--prior", "prior.csv", "--exact", "--epsilon", "1"]
-    refused(asked, 2, "dp and identifiability", capsys)
+    refused(asked, 2, "dp or identifiability", capsys)

@@ -5,10 +5,8 @@ import pytest
 
 import fastpriv as fp
 from command_line import done, prepare, refused
-from fastpriv.cli import arrays as _arrays
+from fastpriv.cli import files as _files
 from fastpriv.cli import mechanisms as _mechanisms
-from fastpriv.cli import priors as _priors
-from fastpriv.cli import specs as _specs
 from fastpriv.cli.main import main
 
 
@@ -98,19 +96,19 @@ def test_priors_in_files(work):
     assert channel.space == prior.space == fp.Space([2, 2])
     np.testing.assert_allclose(prior.pmf(), [0.18, 0.42, 0.12, 0.28])
     np.save("prior.npy", np.array([0.25, 0.75], dtype=np.float32))
-    assert _priors.load("prior.npy", None).pmf().tolist() == [0.25, 0.75]
+    assert _mechanisms.prior_on("prior.npy", None).pmf().tolist() == [0.25, 0.75]
 
 
 def test_files_are_read_back_exactly(work):
     matrix = np.random.default_rng(0).dirichlet(np.ones(5), 3)
-    for suffix in _arrays.SUFFIXES:
-        (work / f"w{suffix}").write_bytes(_arrays.written(matrix, suffix))
-        np.testing.assert_array_equal(_arrays.read(f"w{suffix}", "the channel"), matrix)
+    for suffix in _files.SUFFIXES:
+        (work / f"w{suffix}").write_bytes(_files.encoded(matrix, suffix))
+        np.testing.assert_array_equal(_files.read(f"w{suffix}", "the channel"), matrix)
 
 
 def test_spreadsheets_are_read(work):
     (work / "excel.csv").write_bytes(b'\xef\xbb\xbf"0.5", 0.5\r\n\r\n1e0,0\r\n')
-    found = _arrays.read("excel.csv", "the channel")
+    found = _files.read("excel.csv", "the channel")
     assert found.tolist() == [[0.5, 0.5], [1.0, 0.0]]
 
 
@@ -132,7 +130,7 @@ def test_spaces_do_not_matter(text):
 def test_sizes_may_not_contradict_the_prior(prior, work, capsys):
     for words in (["solve", "dp", "--epsilon", "1"], ["capacity", "posterior:epsilon=2"]):
         words = [*words, "--prior", prior, "--sizes"]
-        refused([*words, "2,3"], 2, "--sizes 2,3 does not fit the prior", capsys)
+        refused([*words, "2,3"], 2, "--sizes must fit the prior", capsys)
         done([*words, "2,2"], capsys)
 
 
@@ -153,7 +151,7 @@ def test_the_list_shows_every_name(capsys):
         main(["capacity", "--list"])
     assert left.value.code == 0
     out = capsys.readouterr().out
-    for name in [*_mechanisms.MAKERS, *_priors.MAKERS]:
+    for name in [*_mechanisms.MECHANISMS, *_mechanisms.PRIORS]:
         assert f"\n  {name}" in out
     assert "hamming:epsilon=X[,n=K][,m=K,K,...]" in out
     assert "_prior" not in out
@@ -165,11 +163,11 @@ def test_the_list_shows_every_name(capsys):
         ("haming:n=3", "there is no mechanism 'haming'; did you mean hamming?"),
         ("hamming", "hamming needs epsilon=..."),
         ("hamming:3", "must name its parameters"),
-        ("hamming:epsilon=1,epsilon=2", "gives epsilon twice"),
+        ("hamming:epsilon=1,epsilon=2", "epsilon must be given once"),
         ("hamming:epsilom=1", "has no parameter 'epsilom'; did you mean epsilon?"),
-        ("hamming:epsilon=", "epsilon of hamming must be numbers, got ''"),
-        ("hamming:epsilon=1,2", "epsilon of hamming must be one value, got '1,2'"),
-        ("hamming:epsilon=1,n=1.5", "n of hamming must be whole numbers, got '1.5'"),
+        ("hamming:epsilon=", "epsilon of hamming must be numbers; got ''"),
+        ("hamming:epsilon=1,2", "epsilon of hamming must be one value; got '1,2'"),
+        ("hamming:epsilon=1,n=1.5", "n of hamming must be whole numbers; got '1.5'"),
         ("hamming:epsilon=nan", "epsilon must be a finite number"),
         ("hamming:epsilon=1,n=0", "n must be at least 1"),
         ("hamming:epsilon=1,n=2,m=2,3,4", "one for each of 2 rows, got 3"),
@@ -177,7 +175,7 @@ def test_the_list_shows_every_name(capsys):
         ("posterior:epsilon=2,_prior=x", "has no parameter '_prior'"),
         ("posterior:epsilon=2,prior=x", "has no parameter 'prior'; it is written"),
         ("binary-symmetric:p=2", "p must be"),
-        ("binary-symmetric:p=0.1,at=3", "at must be between 0 and n = 1, got 3"),
+        ("binary-symmetric:p=0.1,at=3", "at must be between 0 and n = 1; got 3"),
         ("exponential:n=3,rate=-1", "rate must be"),
         ("geometric-count:n=3,epsilon=0", "epsilon must be above 0"),
         ("count:kernel=none.csv", "cannot read the kernel none.csv: No such file"),
@@ -188,7 +186,7 @@ def test_the_list_shows_every_name(capsys):
         ("folder.csv", "Is a directory"),
         ("header.csv", "line 1 of header.csv holds 'a', not a number; a header?"),
         ("ragged.csv", "line 2 of ragged.csv has 1 numbers, but the first has 2"),
-        ("empty.csv", "empty.csv is empty"),
+        ("empty.csv", "empty.csv must have a line of numbers"),
         ("nan.csv", "line 1 of nan.csv holds 'nan'"),
         ("semicolons.csv", "separate numbers by commas"),
         ("text:nope.csv", "there is no mechanism 'text'"),
@@ -205,7 +203,7 @@ def test_the_list_shows_every_name(capsys):
         ("over.csv", "row 0 sums to 1.1"),
         ("negative.csv", "at least 0, found -0.5"),
         ("latin.csv", "it is not UTF-8 text"),
-        ("text.npy", "it is no array saved by numpy"),
+        ("text.npy", "it is not an array that numpy saved"),
         ("a\0b.csv", "cannot read"),
     ],
 )  # fmt: skip
@@ -247,13 +245,13 @@ def test_priors_that_are_too_large(text, work, capsys):
         ("iid:p=0.7,0.2,n=2", "must sum to 1 within 1e-09, got a sum of 0.8999999999999999"),
         ("iid:n=2", "iid needs p=..."),
         ("beta-binomial:a=0,b=1,n=2", "a and b must be positive"),
-        ("markov:initial=0.5,0.5,transition=1,0,n=2", "needs 4 transition chances, got 2"),
+        ("markov:initial=0.5,0.5,transition=1,0,n=2", "must be 4 probabilities"),
         ("markov:initial=0.5,0.5,transition=1,0,1,1,n=2", "row 1 sums to 2.0"),
         ("prior.cvs", "must be a .csv or .npy file"),
         ("priors.csv", "No such file or directory; did you mean prior.csv?"),
         ("over.csv", "sum to 1"),
         ("over.csv", "over.csv: "),
-        ("empty.csv", "empty.csv is empty"),
+        ("empty.csv", "empty.csv must have a line of numbers"),
     ],
 )
 def test_wrong_priors_are_refused(text, says, work, capsys):
@@ -263,10 +261,10 @@ def test_wrong_priors_are_refused(text, says, work, capsys):
 @pytest.mark.parametrize(
     ("channel", "prior", "sizes", "says"),
     [
-        ("bit.csv", "prior.csv", None, "has 4 probabilities, but there are 2 databases"),
-        ("channel.csv", "prior.csv", [2, 3], "has 4 probabilities, but there are 6 databases"),
+        ("bit.csv", "prior.csv", None, "must have a probability for each of 2 databases; got 4"),
+        ("channel.csv", "prior.csv", [2, 3], "each of 6 databases; got 4"),
         ("hamming:n=4,m=4,epsilon=1", "prior.csv", None, "iid:p=0.4,0.3,0.2,0.1"),
-        ("hamming:n=2,m=2,epsilon=1", None, [2, 2], "--sizes is for files"),
+        ("hamming:n=2,m=2,epsilon=1", None, [2, 2], "--sizes must be left out"),
     ],
 )
 def test_mechanism_and_prior_must_fit(channel, prior, sizes, says, work):
@@ -276,7 +274,7 @@ def test_mechanism_and_prior_must_fit(channel, prior, sizes, says, work):
 
 @pytest.mark.parametrize("text", ["2,", "a", "2.5", ""])
 def test_wrong_sizes_are_refused(text, work, capsys):
-    says = "is no list of numbers of values"
+    says = "must be a list of numbers of values"
     refused(["capacity", "channel.csv", f"--sizes={text}"], 2, says, capsys)
 
 
@@ -287,8 +285,8 @@ def test_sizes_that_do_not_fit_are_refused(work, capsys):
 
 
 def test_usage_puts_brackets_around_what_may_be_left_out():
-    assert _specs.usage(_priors.MAKERS)["iid"] == "iid:p=X,X,...,n=K"
-    assert _specs.usage(_mechanisms.MAKERS)["rows"] == "rows:kernel=FILE[,n=K]"
+    assert _mechanisms.usage(_mechanisms.PRIORS)["iid"] == "iid:p=X,X,...,n=K"
+    assert _mechanisms.usage(_mechanisms.MECHANISMS)["rows"] == "rows:kernel=FILE[,n=K]"
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_progress_bar_only_on_a_terminal(work, capsys, monkeypatch):
         (["--prior", "prior.csv", "--notions", "privacy"], "'privacy' is none of dp"),
         (["--prior", "prior.csv", "--points", "0"], "points must be at least 1"),
         (["--prior", "prior.csv", "--points", "2", "--distortions", "1"], "not allowed with"),
-        (["--prior", "prior.csv", "--distortions", "a,b"], "is no list of numbers"),
+        (["--prior", "prior.csv", "--distortions", "a,b"], "must be a list of numbers"),
         (["--prior", "prior.csv", "--distortions", "nan"], "distortion must be"),
         (["--prior", "prior.csv", "--distortions", "7"], "distortion must be"),
         (["--prior", "prior.csv", "--out", "curve.txt"], "must end in .csv"),
@@ -151,4 +151,4 @@ def test_exact_curves_have_levels_and_no_grid(work, capsys):
     refused([*start, "--exact", "--levels", "1"], 2, "two numbers", capsys)
     refused([*start, "--levels", "0,1"], 2, "--exact", capsys)
     one = [*start, "--exact", "--notions", "mutual-information"]
-    refused(one, 2, "dp and identifiability", capsys)
+    refused(one, 2, "dp or identifiability", capsys)

@@ -33,7 +33,7 @@ def test_a_huge_integer_is_refused_in_a_short_sentence(call, number):
 
 
 def test_unknown_notions_are_refused_in_a_short_sentence():
-    with pytest.raises(fp.InvalidInput, match="audits do not measure") as refused:
+    with pytest.raises(fp.InvalidInput, match="slugs that audits measure") as refused:
         fp.audit(W, notions=["dq"])
     assert len(str(refused.value)) < 300
 

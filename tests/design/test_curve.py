@@ -56,7 +56,7 @@ def test_curve_tables_and_plot(tmp_path):
     assert (tmp_path / "curve.csv").read_text().splitlines() == table
     assert json.loads(curve.to_json(tmp_path / "curve.json"))["distortion"] == [0.1, 0.3, 0.8]
     ax = curve.plot()
-    assert ax.get_xlabel() == "expected number of changed rows"
+    assert ax.get_xlabel() == "expected number of changed records"
     ax.figure.savefig(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").stat().st_size > 5000
     matplotlib.pyplot.close("all")

@@ -96,7 +96,7 @@ def test_levels_at_a_tight_threshold_say_what_rounding_adds():
     prior = fp.Dense(np.outer([0.7, 0.3], np.full(35, 1 / 35)).reshape(-1), [2, 5, 7])
     asked = prior.epsilon_tilde()
     solution = fp.solve_pd_i(prior, asked)
-    W = o.tilted_matrix(solution.channel._law.pmf(), [2, 5, 7], solution.channel.epsilon)
+    W = o.tilted_matrix(solution.channel.base.pmf(), [2, 5, 7], solution.channel.epsilon)
     truth = o.identifiability_level(W, o.normal(prior.pmf()), [2, 5, 7])
     assert truth <= solution.level
     assert asked < solution.level <= asked * (1.0 + 1e-13)
@@ -108,7 +108,7 @@ def test_the_level_of_e_i_is_that_of_its_rounded_law(seed):
     prior = fp.Dense(numbers.settled(rng.dirichlet(np.ones(4)).tolist()), [2, 2])
     asked = prior.epsilon_tilde() + float(rng.uniform(0.0, 3.0))
     solution = fp.solve_pd_i(prior, asked)
-    W = o.tilted_matrix(solution.channel._law.pmf(), [2, 2], solution.channel.epsilon)
+    W = o.tilted_matrix(solution.channel.base.pmf(), [2, 2], solution.channel.epsilon)
     assert o.identifiability_level(W, o.normal(prior.pmf()), [2, 2]) <= solution.level <= asked
 
 
@@ -137,5 +137,5 @@ def test_the_prior_s_own_level_is_bracketed(prior):
 
 def _exact(prior):
     if isinstance(prior, fp.Markov):
-        return o.markov_pmf(o.nums([prior._initial])[0], o.nums(prior._transition), prior.space.n)
+        return o.markov_pmf(o.nums([prior.initial])[0], o.nums(prior.transition), prior.space.n)
     return o.product_pmf([o.normal(law) for law in prior.marginals])

@@ -14,14 +14,17 @@ from mpmath import mp, mpf, workdps
 
 import fastpriv as fp
 import oracles.fraction_programs as plain
-from fastpriv.design.exact import linear
-from fastpriv.design.exact.numbers import (
-    integers,
+from fastpriv.design.exact import arithmetic
+from fastpriv.design.exact.arithmetic import (
+    independent_columns,
     is_at_most_exp,
     level_bounds,
     ratio_above,
     ratio_below,
     simplest,
+    solve_system,
+    solve_transposed,
+    whole_numbers,
 )
 from oracles import databases, markov_pmf
 
@@ -87,7 +90,7 @@ def test_the_simplest_fraction_has_the_least_denominator(low, width):
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5))
 def test_floats_become_whole_numbers_in_proportion(values):
-    whole = integers(values)
+    whole = whole_numbers(values)
     for a, u in zip(whole, values, strict=True):
         assert a * Fraction(values[0]) == whole[0] * Fraction(u)
 
@@ -255,7 +258,7 @@ def test_a_correlated_prior_of_twenty_bits():
 def test_a_chain_is_solved_over_its_databases():
     prior = fp.Markov([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]], 3)
     best = solve(prior, 1.0, False)
-    chain = plain.law(prior._initial), [plain.law(row) for row in prior._transition]
+    chain = plain.law(prior.initial), [plain.law(row) for row in prior.transition]
     check(best, markov_pmf(*chain, 3), (2, 2, 2), False)
 
 
@@ -263,7 +266,7 @@ def test_products_of_chances_do_not_underflow():
     prior = fp.Markov([1e-300, 1.0], [[1e-112, 1.0], [0.0, 1.0]], 2)
     best = solve(prior, 0.005, False)
     # a constant answer changes the first row of 1e-300, and both of 1e-412
-    chain = plain.law(prior._initial), [plain.law(row) for row in prior._transition]
+    chain = plain.law(prior.initial), [plain.law(row) for row in prior.transition]
     assert best.value == sum(
         p * (2 - sum(x)) for x, p in zip(databases([2, 2]), markov_pmf(*chain, 2), strict=True)
     )
@@ -407,7 +410,7 @@ def test_without_flint_small_programs_still_work(monkeypatch):
     weights = [0.4, 0.1, 0.2, 0.3]
     best = solve(fp.Dense(weights, [2, 2]), 0.6, False)
     monkeypatch.setitem(sys.modules, "flint", None)
-    monkeypatch.setattr(linear.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(arithmetic.importlib.util, "find_spec", lambda name: None)
     again = solve(fp.Dense(weights, [2, 2]), 0.6, False)
     assert again.value == best.value
     assert again.verify()
@@ -421,10 +424,10 @@ def test_linear_systems_are_solved_exactly(size, seed):
     rng = np.random.default_rng(seed)
     columns = rng.integers(-5, 6, (size, size)).tolist()
     right = rng.integers(-5, 6, size).tolist()
-    assume(len(linear.independent(columns)) == size)
+    assume(len(independent_columns(columns)) == size)
     for solved, matrix in (
-        (linear.solve, np.array(columns, dtype=object).T),
-        (linear.solve_transposed, np.array(columns, dtype=object)),
+        (solve_system, np.array(columns, dtype=object).T),
+        (solve_transposed, np.array(columns, dtype=object)),
     ):
         numerators, denominator = solved(columns, right)
         assert denominator > 0
@@ -432,7 +435,7 @@ def test_linear_systems_are_solved_exactly(size, seed):
             denominator * r for r in right
         ]
         rows = [list(row) for row in matrix.tolist()]
-        plain_numerators, plain_denominator = linear._eliminate(rows, right)
+        plain_numerators, plain_denominator = arithmetic._eliminate(rows, right)
         assert [Fraction(n, plain_denominator) for n in plain_numerators] == [
             Fraction(n, denominator) for n in numerators
         ]

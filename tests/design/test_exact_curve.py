@@ -9,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv.design.exact.numbers import ratio_above, ratio_below
-from fastpriv.design.exact.trees import tree_flows, without_cycles
+from fastpriv.design.exact.arithmetic import ratio_above, ratio_below
+from fastpriv.design.exact.simplex import tree_flows, without_cycles
 
 flint = pytest.importorskip("flint")
 
-from fastpriv.design.exact import linear, polynomials  # noqa: E402
+from fastpriv.design.exact import arithmetic, pieces  # noqa: E402
 
 
 def solve(prior, epsilon, notion):
@@ -200,39 +200,39 @@ def test_threshold_of_a_large_prior_is_bracketed():
 @pytest.mark.search(every=10)
 @given(st.lists(st.fractions(Fraction(1, 8), 40, max_denominator=60), max_size=6), st.booleans())
 def test_the_nearest_root_is_found(roots, up):
-    q = polynomials.polynomial([3])
+    q = pieces.polynomial([3])
     for r in roots:
-        q = q * polynomials.polynomial([-r.numerator, r.denominator])
+        q = q * pieces.polynomial([-r.numerator, r.denominator])
     at = Fraction(101, 10)
     ahead = [r for r in roots if (r > at if up else r < at)]
     for limit in (Fraction(50) if up else Fraction(1, 100), None):
         if limit is None and not up:
             continue
-        result = polynomials.nearest_root(q, at, limit, up)
+        result = pieces.nearest_root(q, at, limit, up)
         if not ahead:
             assert result is None
             continue
-        result = polynomials.refine(result)
+        result = pieces.refine(result)
         nearest = min(ahead) if up else max(ahead)
         assert result.low <= nearest <= result.high
         assert result.high - result.low <= result.high / 2**80
-        exact = polynomials.Root(
-            polynomials.polynomial([-nearest.numerator, nearest.denominator]), nearest, nearest
+        exact = pieces.Root(
+            pieces.polynomial([-nearest.numerator, nearest.denominator]), nearest, nearest
         )
         assert result.same(exact)
 
 
 def test_roots_that_are_no_fractions():
-    two, three = polynomials.polynomial([-2, 0, 1]), polynomials.polynomial([-3, 0, 1])
+    two, three = pieces.polynomial([-2, 0, 1]), pieces.polynomial([-3, 0, 1])
     both = two * three * two
-    result = polynomials.nearest_root(both, Fraction(1), Fraction(10), up=True)
-    assert result.same(polynomials.nearest_root(two, Fraction(1), Fraction(10), up=True))
-    other = polynomials.nearest_root(three, Fraction(1), None, up=True)
+    result = pieces.nearest_root(both, Fraction(1), Fraction(10), up=True)
+    assert result.same(pieces.nearest_root(two, Fraction(1), Fraction(10), up=True))
+    other = pieces.nearest_root(three, Fraction(1), None, up=True)
     assert not result.same(other)
-    assert polynomials.nearer(result, other, up=True).same(result)
-    assert polynomials.nearer(result, other, up=False).same(other)
-    assert polynomials.nearest_root(both, Fraction(2), None, up=True) is None
-    left = polynomials.refine(polynomials.nearest_root(both, Fraction(2), Fraction(1), up=False))
+    assert pieces.nearer(result, other, up=True).same(result)
+    assert pieces.nearer(result, other, up=False).same(other)
+    assert pieces.nearest_root(both, Fraction(2), None, up=True) is None
+    left = pieces.refine(pieces.nearest_root(both, Fraction(2), Fraction(1), up=False))
     assert left.low**2 < 3 < left.high**2
 
 
@@ -247,8 +247,10 @@ def test_systems_of_polynomials(size, seed, transposed):
     def at(entry, point):
         return sum(c * point**k for k, c in enumerate(entry))
 
-    assume(len(linear.independent([[at(e, 1000003) for e in c] for c in columns])) == size)
-    numerators, denominator = polynomials.solve_polynomials(columns, right, transposed)
+    assume(
+        len(arithmetic.independent_columns([[at(e, 1000003) for e in c] for c in columns])) == size
+    )
+    numerators, denominator = pieces.solve_polynomials(columns, right, transposed)
     for point in (3, 17):
         matrix = np.array([[at(e, point) for e in c] for c in columns], dtype=object)
         x = [int(q(point)) for q in numerators]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.design import common, task
+from fastpriv.design import closed_forms, problem
 
 PRIOR = fp.Dense(np.random.default_rng(1).dirichlet(np.ones(64)), [2] * 6)
 JOINT = np.random.default_rng(2).dirichlet(np.ones(40)).reshape(4, 10)
@@ -54,13 +54,12 @@ def test_an_engine_that_leaves_time_for_the_repair_blames_the_clock(seconds):
 
 
 def test_an_engine_stopped_early_is_remembered():
-    asked = task.made_task(1.0, False, 1e-6, math.inf, "auto")
+    asked = problem.Limits.checked(1e-6, math.inf)
     solution = fp.Solution(1.0, 0.5, fp.Channel([[1.0]]), 0.0, "dense")
     with pytest.warns(fp.GapWarning, match="rounding allows no less"):
-        task.told(solution, asked)
-    asked.stopped.append("engine")
+        problem.reported(solution, asked)
     with pytest.warns(fp.GapWarning, match="the time limit passed"):
-        task.told(solution, asked)
+        problem.reported(solution, asked, late=True)
 
 
 def test_an_unreachable_gap_is_reported():
@@ -146,10 +145,10 @@ def test_exact_sums_are_rounded_up_and_no_further():
             for x in range(3)
             for y in range(4)
         )
-        up = common.exact_cost(p, W, cost)
+        up = closed_forms.exact_cost(p, W, cost)
         assert Fraction(math.nextafter(up, -math.inf)) < total <= Fraction(up)
-    assert common.exact_cost(np.ones(1), np.eye(2)[:1], np.array([[1.0, 5.0]])) == 1.0
-    tiny = common.exact_cost(np.array([1e-200]), np.array([[1e-200]]), np.ones((1, 1)))
+    assert closed_forms.exact_cost(np.ones(1), np.eye(2)[:1], np.array([[1.0, 5.0]])) == 1.0
+    tiny = closed_forms.exact_cost(np.array([1e-200]), np.array([[1e-200]]), np.ones((1, 1)))
     assert tiny > 0.0
 
 

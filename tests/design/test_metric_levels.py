@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.design.metric_privacy import certified_level
+from fastpriv.design.certificate import certified_level
 
 
 def by_definition(matrix, distance, prior):

@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 import fastpriv as fp
-from fastpriv.design import growing, metric_privacy, neighbours, symmetries
+from fastpriv.design import neighbours, reductions
+from fastpriv.design.cone import GrowingCone
 
 
 def cells(a, b):
@@ -196,18 +197,18 @@ def test_the_spanner_keeps_what_no_chain_implies():
 def test_symmetries_of_a_square_a_path_and_a_random_prior():
     square, path = cells(4, 4), cells(1, 5)
     uniform = np.full(16, 1.0 / 16.0)
-    group = symmetries.symmetries(uniform, square, square)
+    group = reductions.automorphisms(uniform, square, square)
     assert len(group) == 8
     assert len({tuple(moved) for moved in group.tolist()}) == 8
-    orbits = symmetries.Orbits.of(group, 16)
+    orbits = reductions.Orbits.of(group, 16)
     assert len(orbits.outputs) == 3
     assert orbits.copies.sum() == 16
-    assert len(symmetries.symmetries(np.full(5, 0.2), path, path)) == 2
+    assert len(reductions.automorphisms(np.full(5, 0.2), path, path)) == 2
     uneven = np.random.default_rng(0).dirichlet(np.ones(16))
-    assert len(symmetries.symmetries(uneven, square, square)) == 1
+    assert len(reductions.automorphisms(uneven, square, square)) == 1
     # A cost that breaks the symmetry is noticed.
     tilted = square + np.arange(16)
-    assert len(symmetries.symmetries(uniform, tilted, square)) == 1
+    assert len(reductions.automorphisms(uniform, tilted, square)) == 1
 
 
 @pytest.mark.slow
@@ -219,7 +220,7 @@ def test_pairs_that_join_when_they_come_near(joint, monkeypatch):
     epsilon = 0.6 if not joint else 0.2 + float((np.log(prior[:, None] / prior)).max())
     solve = fp.solve_pd_i if joint else fp.solve_pd_dp
     listed = solve(prior, epsilon, metric=distance, neighbours=distance, gap=1e-8)
-    monkeypatch.setattr(metric_privacy, "_LISTED", 0)
+    monkeypatch.setattr(reductions, "MAX_LISTED", 0)
     grown = solve(prior, epsilon, metric=distance, neighbours=distance, gap=1e-6)
     assert grown.gap <= 1e-6
     assert grown.value == pytest.approx(listed.value, rel=1e-6)
@@ -229,8 +230,14 @@ def test_pairs_that_join_when_they_come_near(joint, monkeypatch):
 
 def test_a_grown_set_is_sorted_by_output():
     distance = cells(3, 3)
-    cone = growing.Cone(
-        distance.copy(), np.arange(9), np.ones(9), np.exp(distance), np.exp(distance), distance == 1
+    cone = GrowingCone(
+        distance.copy(),
+        np.arange(9),
+        np.ones(9),
+        np.exp(distance),
+        np.exp(distance),
+        distance == 1,
+        np.ones((9, 9)),
     )
     v = np.exp(-distance) + 1e-3
     before = {

@@ -11,8 +11,9 @@ from mpmath import exp, mpf
 from scipy.optimize import linprog
 
 import fastpriv as fp
-from fastpriv.design.theorems import theorem_bracket, tilde_bound
+from fastpriv.design.closed_forms import theorem_bracket
 from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
+from fastpriv.priors.unmixing import tilde_bound
 
 
 def neighbours(sizes):
@@ -278,16 +279,16 @@ def test_the_upper_bound_of_identifiability_is_finite_and_holds():
 
 
 def test_one_hard_point_does_not_lose_the_curve(monkeypatch):
-    from fastpriv.design import curve
+    from fastpriv.design import tradeoff
 
-    plain, prior = curve._level, fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
+    plain, prior = tradeoff._level, fp.Exchangeable.beta_binomial(3, 0.5, 0.8)
 
     def sometimes(prior, cost, *rest):
         if cost == 0.5:
             raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
         return plain(prior, cost, *rest)
 
-    monkeypatch.setattr(curve, "_level", sometimes)
+    monkeypatch.setattr(tradeoff, "_level", sometimes)
     found = fp.tradeoff_curve(prior, ["dp"], [0.2, 0.5, 0.6])
     assert np.isfinite(found.upper["dp"]).all()
     assert found.upper["dp"][1] - found.lower["dp"][1] > 1e-3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import fastpriv as fp
-from fastpriv.design import pml_program
+from fastpriv.design import leakage_program
 
 
 def plain(p, sizes, epsilon):
@@ -161,7 +161,7 @@ def test_a_solver_that_fails(epsilon, monkeypatch):
 
     p = [0.5, 0.3, 0.2]
     want = plain(p, [3], epsilon)
-    monkeypatch.setattr(pml_program, "_solved", fails)
+    monkeypatch.setattr(leakage_program.LeakageProgram, "solve", fails)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fp.GapWarning)
         best = fp.solve_pd_pml(p, epsilon)
@@ -185,7 +185,7 @@ def test_rare_types(epsilon, failing, monkeypatch):
         def fails(*_):
             raise fp.SolverFailure("HiGHS stopped with 'Unknown'")
 
-        monkeypatch.setattr(pml_program.TypeProgram, "solve", fails)
+        monkeypatch.setattr(leakage_program.LeakageProgram, "solve", fails)
     best = fp.solve_pd_pml(prior, epsilon, gap=0.1)
     constant = fp.solve_pd_pml(prior, 0.0)
     assert best.level <= epsilon

@@ -304,15 +304,15 @@ def test_nearly_uniform_priors_have_an_answer():
 
 
 def test_every_bound_on_the_way_is_below_the_optimum(monkeypatch):
-    from fastpriv.design import interior as _interior
+    from fastpriv.design.engines import interior
 
-    plain, seen = _interior.Program.bound, []
+    plain, seen = interior.lower_bound, []
 
-    def watched(self, weight):
-        seen.append(plain(self, weight))
+    def watched(cone, w):
+        seen.append(plain(cone, w))
         return seen[-1]
 
-    monkeypatch.setattr(_interior.Program, "bound", watched)
+    monkeypatch.setattr(interior, "lower_bound", watched)
     rng = np.random.default_rng(1)
     for sizes in [(2, 2), (3,), (2, 3), (2, 2, 2)] * 4:
         prior = fp.Dense(law(rng, int(np.prod(sizes)), 0.01), sizes)

@@ -31,13 +31,13 @@ def test_types_agree_with_the_full_program():
 
 
 def test_partly_exchangeable_rows_are_found():
-    from fastpriv.design.common import symmetries
+    from fastpriv.design.reductions import swappable_rows
 
     rng = np.random.default_rng(3)
     pmf = law(rng, 24).reshape(2, 2, 2, 3)
     pmf = pmf + pmf.swapaxes(0, 2)
     prior = fp.Dense(pmf.reshape(-1) / pmf.sum(), [2, 2, 2, 3])
-    assert symmetries(prior.pmf().reshape(2, 2, 2, 3)).rows == ((0, 2), (1,), (3,))
+    assert swappable_rows(prior.pmf().reshape(2, 2, 2, 3)).rows == ((0, 2), (1,), (3,))
     solution = fp.solve_pd_dp(prior, 0.5)
     check(solution, prior, prior.pmf(), 0.5, joint=False)
     assert solution.value == pytest.approx(naive(prior.pmf(), [2, 2, 2, 3], 0.5, False), rel=2e-6)

@@ -1,6 +1,5 @@
 """Draw cases from a seed until the time is over; print violations, smallest form, and a summary."""
 
-import argparse
 import json
 import sys
 import time
@@ -8,17 +7,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the references are modules of the tests
 
-from fuzz import claims, shrink
+from fuzz import claims, runs, shrink
 from fuzz.search import CORPUS, corpus, searched
 
 
 def main():
     """Run the search as a command: exit code 1 where a claim was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--cases", type=int, default=10**9)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
+    parser = runs.parser("python -m tests.fuzz", __doc__)
     parser.add_argument("--question", choices=claims.QUESTIONS, help="ask only this")
     parser.add_argument("--keep", action="store_true", help="add what is broken to the corpus")
     options = parser.parse_args()

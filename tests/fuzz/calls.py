@@ -182,7 +182,6 @@ GOOD = {
         "second": W,
         "third": W,
     },
-    fp.correlated_example: {"law": P, "epsilon": 1.0, "delta": 0.1},
     fp.data_independent_bound: {"channel": W},
     fp.design_worst_case: {
         "prior": P,
@@ -204,7 +203,6 @@ GOOD = {
         "prior": P,
     },
     fp.pair_datasets: {"first": W, "second": W},
-    fp.parallel_example: {"p": 0.2},
     fp.perfect_privacy: {
         "joint": [[0.4, 0.1], [0.1, 0.4]],
         "metric": [[0.0, 1.0], [1.0, 0.0]],

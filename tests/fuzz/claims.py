@@ -2,9 +2,7 @@
 
 import copy
 import math
-import warnings
 
-import numba
 import numpy as np
 from flint import arb, ctx
 
@@ -13,6 +11,7 @@ from fastpriv.errors import FastprivError
 from fuzz import balls, optima, plain, profiles, programs, specs
 from fuzz.balls import ONE, ZERO, less
 from fuzz.judging import Question, Violation, average, ball, between, compared, ends, level
+from fuzz.runs import strict
 from oracles.spaces import lines
 
 
@@ -62,7 +61,7 @@ class Case:
             yield self._at_precision("drawn", self._drawn)
 
     def _drawn(self):
-        law = specs.output_law(self.channel._law, arb)
+        law = specs.output_law(self.channel.base, arb)
         return balls.tilted_matrix(law, self.sizes, self.spec["channel"]["epsilon"])
 
 
@@ -325,11 +324,7 @@ def answer(spec, check=False):
     With ``check`` the plain references answer as well, and have to agree.
     """
     question = QUESTIONS[spec["question"]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", fp.errors.GapWarning)
-        if numba.config.DISABLE_JIT:  # compiled kernels divide by zero in silence
-            warnings.simplefilter("ignore", RuntimeWarning)
+    with strict():
         try:
             case = made(spec)
             given = question.ask(case)

@@ -6,27 +6,23 @@ zero, with numpy scalars, with huge integers and with budgets at their ends. It 
 answer as for plain numbers, or one sentence; never a NaN, a warning or a raw error.
 """
 
-import argparse
 import collections
 import json
 import math
-import multiprocessing
 import re
 import signal
 import sys
 import time
-import warnings
 from functools import cache
 from pathlib import Path
 
-import numba
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import fastpriv as fp
 from fastpriv.errors import FastprivError, described
-from fuzz import hostile, numbers, routes, shrink, specs
+from fuzz import hostile, numbers, routes, runs, shrink, specs
 from fuzz.calls import GOOD
 from fuzz.judging import Violation
 
@@ -240,9 +236,7 @@ def _outcome(function, arguments):
 
 def _called_with_numpy(spec, function, arguments):
     value = arguments[spec["argument"]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", fp.errors.GapWarning)
+    with runs.strict():
         try:
             same = NUMPY[spec["value"]](value)
         except (OverflowError, ValueError, RuntimeWarning):
@@ -308,11 +302,7 @@ def answer(spec):
         problem = called(spec)
         return Violation(spec, _shape(problem), problem) if problem else ASKED
     quantity = routes.QUANTITIES[spec["question"]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", fp.errors.GapWarning)
-        if numba.config.DISABLE_JIT:  # compiled kernels divide by zero in silence
-            warnings.simplefilter("ignore", RuntimeWarning)
+    with runs.strict():
         try:
             case = _made(spec)
             if not quantity.fits(case):
@@ -360,12 +350,14 @@ def title(spec):
 # The search.
 
 
-def search(seed, minutes, cases, first=0, step=1):
+def search(seed, minutes, cases, worker=0, workers=1):
     """Ask until time or number runs out; return counts, violations and seconds by question."""
     signal.signal(signal.SIGALRM, hostile._stop)
     start, counts, broken = time.monotonic(), collections.Counter(), {}
-    seconds, number, total = collections.Counter(), first * TOGETHER, 0
-    while total < cases and time.monotonic() - start < 60.0 * minutes:
+    seconds, total = collections.Counter(), 0
+    for number in runs.numbers_of(worker, workers, TOGETHER):
+        if total >= cases or time.monotonic() - start >= 60.0 * minutes:
+            break
         for spec in cases_of(seed, number):
             before = time.process_time()
             found = answer(spec)
@@ -376,23 +368,13 @@ def search(seed, minutes, cases, first=0, step=1):
             total += 1
             if isinstance(found, Violation):
                 broken.setdefault((title(spec), found.kind), []).append((number, found))
-        number += 1 if (number + 1) % TOGETHER else 1 + (step - 1) * TOGETHER
     return counts, broken, seconds
 
 
 def searched(seed, minutes, cases, workers=1):
     """Search in one process or in several, which take bundles of instances in turn."""
-    if workers == 1:
-        return search(seed, minutes, cases)
-    parts = [(seed, minutes, -(-cases // workers), k, workers) for k in range(workers)]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        answers = pool.starmap(search, parts, chunksize=1)
-    broken = {}
-    for _, found, _ in answers:
-        for key, items in found.items():
-            broken.setdefault(key, []).extend(items)
-    counts, seconds = (sum((a[k] for a in answers), collections.Counter()) for k in (0, 2))
-    return counts, broken, seconds
+    each = -(-cases // workers)
+    return runs.in_processes(search, [(seed, minutes, each, k, workers) for k in range(workers)])
 
 
 def smallest(violation):
@@ -432,11 +414,7 @@ def report(counts, broken, seconds, elapsed, shrinking=True):
 
 def main():
     """Run the cross-examination as a command: exit code 1 where two answers contradict."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.cross", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--cases", type=int, default=10**9)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
+    parser = runs.parser("python -m tests.fuzz.cross", __doc__)
     parser.add_argument(
         "--no-shrinking", action="store_true", help="print cases as they were drawn"
     )

@@ -257,7 +257,7 @@ def _readings(channel, case):
     if isinstance(channel, fp.HammingChannel):
         return [balls.hamming_matrix(sizes, channel.epsilon)]
     if isinstance(channel, fp.TiltedChannel):  # E_i as well: the law that was rounded to floats
-        law = _law(channel._law)
+        law = _law(channel.base)
         return [balls.tilted_matrix(law, sizes, channel.epsilon)]
     if isinstance(channel, fp.ProductChannel):
         given = channel.to_dict()

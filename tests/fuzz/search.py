@@ -2,7 +2,6 @@
 
 import json
 import math
-import multiprocessing
 import time
 from collections import Counter
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fuzz import claims, numbers, specs
+from fuzz.runs import in_processes, numbers_of
 
 CORPUS = Path(__file__).parent / "corpus.jsonl"
 #: Cases in a row about one channel and one prior.
@@ -64,11 +64,12 @@ def corpus():
     return [json.loads(line) for line in CORPUS.read_text().splitlines()]
 
 
-def search(seed, minutes, cases, only=None, keep=5, first=0, step=1):
+def search(seed, minutes, cases, only=None, keep=5, worker=0, workers=1):
     """Ask cases until time or number runs out; return how many of each, and what was broken."""
     start, asked, broken = time.monotonic(), Counter(), {}
-    number = first
-    while number < cases and time.monotonic() - start < 60.0 * minutes:
+    for number in numbers_of(worker, workers, TOGETHER):
+        if number >= cases or time.monotonic() - start >= 60.0 * minutes:
+            break
         spec = case_of(seed, number, only)
         asked[spec["question"]] += 1
         violation = claims.answer(spec, check=number % CHECKED == CHECKED - 1)
@@ -77,19 +78,10 @@ def search(seed, minutes, cases, only=None, keep=5, first=0, step=1):
             same.append((number, violation))
             if len(same) <= keep:
                 print(f"case {number}: {violation}", flush=True)
-        number += 1 if (number + 1) % TOGETHER else 1 + (step - 1) * TOGETHER
     return asked, broken, Counter(spec["question"] for spec in claims.UNDECIDED)
 
 
 def searched(seed, minutes, cases, only=None, workers=1):
     """Search in one process or in several, which take bundles of cases in turn."""
-    parts = [(seed, minutes, cases, only, 5, TOGETHER * k, workers) for k in range(workers)]
-    if workers == 1:
-        return search(*parts[0])
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        answers = pool.starmap(search, parts, chunksize=1)
-    broken = {}
-    for _, found, _ in answers:
-        for key, items in found.items():
-            broken.setdefault(key, []).extend(items)
-    return sum((a for a, *_ in answers), Counter()), broken, sum((a[2] for a in answers), Counter())
+    parts = [(seed, minutes, cases, only, 5, k, workers) for k in range(workers)]
+    return in_processes(search, parts)

@@ -185,7 +185,7 @@ def readings(spec, matrix, channel, laws):
     if min(map(min, exact)) >= 0:
         yield exact
     if spec["kind"] == "posterior":
-        yield o.tilted_matrix(output_law(channel._law, o.num), sizes_of(spec), spec["epsilon"])
+        yield o.tilted_matrix(output_law(channel.base, o.num), sizes_of(spec), spec["epsilon"])
 
 
 def output_law(law, number):

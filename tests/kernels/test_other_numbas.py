@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.auditing.words import percent
+from fastpriv.auditing.sentences import percent
 
 MATRIX, PRIOR = [[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]
 #: Prints the kind of a kernel and a few levels.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 import fastpriv.measures.chain_bounds as bounds
-from fastpriv.measures.entropy_gain import entropy_gain
+from fastpriv.measures.leakage import entropy_gain
 
 shapes = st.sampled_from([(1, 2), (2, 2), (6, 2), (3, 3)])
 

@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from fastpriv._core.clock import Meter
-from fastpriv._matrices.entropy_search.database import database_bound
-from fastpriv._matrices.entropy_search.posterior import Bit
-from fastpriv._matrices.entropy_search.search import Constrained, Search
-from fastpriv._matrices.entropy_search.slices import Individual, Slice
-from fastpriv.channels.queries.query import Listed
-from fastpriv.channels.queries.sums import Histogram, Sum
-from fastpriv.channels.queries.ways import slice_ways, ways_error
+from fastpriv._matrices.searches.entropy import Constrained, Search, database_bound
+from fastpriv._matrices.searches.entropy_parts import Bit, Individual, Slice
+from fastpriv.channels.queries import Histogram, Listed, Sum, slice_ways, ways_error
 from oracles import balance as ob
 
 SHAPES = [
@@ -354,11 +350,11 @@ def test_cells_of_posteriors_hold_every_prior_below_their_bound(counts, share, s
             if (cell.low <= Q + 1e-12).all() and (cell.high + 1e-12 >= Q).all()
         ]
         assert homes
-        assert max(-cell.rank for cell in homes) >= individual.information(law)[0]
+        assert max(cell.bound for cell in homes) >= individual.information(law)[0]
         # Cells share only their borders, so that inside of one its own bound holds.
         for cell in homes:
             if (cell.low < Q - 1e-9).all() and (cell.high - 1e-9 > Q).all():
-                assert -cell.rank >= individual.information(law)[0]
+                assert cell.bound >= individual.information(law)[0]
 
 
 @pytest.mark.slow

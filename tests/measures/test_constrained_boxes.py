@@ -8,8 +8,8 @@ from numba import njit
 from scipy.optimize import linprog
 
 import fastpriv as fp
-from fastpriv._matrices.entropy_search.boxes import Boxes
-from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv._matrices.searches.entropy import Constrained, Search
+from fastpriv._matrices.searches.entropy_parts import Boxes
 from fastpriv.kernels import majorant as kernel
 from fastpriv.kernels.truncated import truncated_gibbs
 from oracles import balance as ob
@@ -64,14 +64,14 @@ def test_no_prior_in_a_box_tells_more_than_its_bound(case):
             laws = laws_in_a_box(individual, b, centre, low, high, rng, 400)
             told = np.array([individual.information(p)[0] for p in laws])
             box = boxes.box(low, high, boxes.least, boxes.most, boxes.t, centre, -math.inf)
-            assert told.max() <= -box.rank
+            assert told.max() <= box.bound
             looked_at += len(laws)
             if centre is law:
-                tight = min(tight, -box.rank / best)
+                tight = min(tight, box.bound / best)
             for share in (0.5, 0.9, 0.999):  # laws above a floor are kept
                 floor = share * told.max()
                 box = boxes.box(low, high, boxes.least, boxes.most, boxes.t, centre, floor)
-                assert -box.rank >= told.max()
+                assert box.bound >= told.max()
                 kept = laws[told > floor]
                 assert (kept >= box.low - 1e-15).all()
                 assert (kept <= box.high + 1e-15).all()
@@ -93,11 +93,11 @@ def test_boxes_of_a_search_keep_what_is_above_a_poor_floor(case):
         boxes.t *= 3.0
         heap = [boxes.root(share * best)]
         for _ in range(60):
-            heap.sort()
+            heap.sort(key=lambda part: -part.bound)
             box = heap.pop(0)
-            heap += [part for part in box.children(share * best) if -part.rank > share * best]
+            heap += [part for part in box.children(share * best) if part.bound > share * best]
             having = [part for part in heap if (part.low <= law).all() and (law <= part.high).all()]
-            assert any(-part.rank >= best for part in having)
+            assert any(part.bound >= best for part in having)
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 
 import fastpriv as fp
-from fastpriv._matrices.entropy_search.posterior import Bit
-from fastpriv._matrices.entropy_search.search import Constrained, Search
+from fastpriv._matrices.searches.entropy import Constrained, Search
+from fastpriv._matrices.searches.entropy_parts import Bit
 from fastpriv.kernels.curvature import curvature_gain
 from fastpriv.kernels.reach import narrow_by_reach
 from oracles import balance as ob
@@ -57,10 +57,10 @@ def test_curvature_is_below_the_chords_by_what_no_prior_can_avoid(outputs, weigh
         inside = ((low <= Q) & (high >= Q)).all(axis=1)
         assert inside[0]
         cell = bit.cell(low, high, bit.start, -math.inf, 1e-7)
-        assert told[inside].max() <= -cell.rank
+        assert told[inside].max() <= cell.bound
         # f'' >= 4, so that the bound of the chords alone is at least best + lift.
         above = 2.0 * (Q[0] - cell.low) * (cell.high - Q[0])
-        curved |= -cell.rank < best + float(law @ bit.W[:, :-1] @ above[:-1])
+        curved |= cell.bound < best + float(law @ bit.W[:, :-1] @ above[:-1])
     assert curved or weight < 0.5
 
 
@@ -78,7 +78,7 @@ def test_ranges_keep_every_prior_above_the_floor(outputs, weight, share, seed):
         open_cell = bit.cell(low, high, bit.start, -math.inf, 1e-7)
         for floor in (0.5 * best, 0.9 * best, 0.999 * best):
             cell = bit.cell(low, high, bit.start, floor, 1e-7)
-            assert -cell.rank >= max(floor, told[inside].max())
+            assert cell.bound >= max(floor, told[inside].max())
             above = inside & (told > floor)
             assert above[0]
             assert (Q[above] >= cell.low - 1e-12).all()
@@ -93,7 +93,7 @@ def test_bounds_are_never_below_the_floor():
     individual, b = best_of_first_bit(4, 1.0, 0.7, 0)
     bit = Bit(individual, b)
     nowhere = np.full(bit.W.shape[1], 1e-3)
-    assert -bit.cell(nowhere, nowhere + 1e-3, bit.start, 0.1, 1e-7).rank == 0.1
+    assert bit.cell(nowhere, nowhere + 1e-3, bit.start, 0.1, 1e-7).bound == 0.1
 
 
 @pytest.mark.parametrize("t", [0.02, 0.3])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
-from fastpriv._matrices.entropy_search.peeled import peeled_bound
+from fastpriv._matrices.searches.entropy import peeled_bound
 from fastpriv.measures import constrained
 
 chances = st.floats(0.02, 0.98)

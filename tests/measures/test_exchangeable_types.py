@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import fastpriv.channels.tilted as tilted
 import fastpriv.measures.contraction as contractions
-import fastpriv.measures.entropy_gain as gains
-import fastpriv.priors.exchanging as exchanging
+import fastpriv.measures.leakage as gains
 from fastpriv._matrices.correlation import matrix_correlation
 from fastpriv.measures.correlation import correlation
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors import exchangeable
 
 SHAPES = [(1, 2), (2, 2), (5, 2), (1, 3), (3, 3), (2, 4)]
 
@@ -91,7 +90,7 @@ def more(channel, prior):
 
 
 def _types_only(patch):
-    for room in (tilted, gains, exchanging):
+    for room in (tilted, gains, exchangeable):
         patch.setattr(room, "LISTED", 0)
 
 
@@ -131,10 +130,10 @@ def test_e_i(case, beyond):
 
 def test_independent_equal_rows_are_exchangeable():
     prior = fp.Product.iid([0.2, 0.3, 0.5], 3)
-    same = as_exchangeable(prior)
+    same = prior.by_type()
     assert same.pmf() == pytest.approx(prior.pmf(), rel=1e-13)
-    assert as_exchangeable(fp.Product([[0.5, 0.5], [0.4, 0.6]])) is None
-    assert as_exchangeable(fp.Markov([0.5, 0.5], [[0.5, 0.5]] * 2, 3)) is None
+    assert fp.Product([[0.5, 0.5], [0.4, 0.6]]).by_type() is None
+    assert fp.Markov([0.5, 0.5], [[0.5, 0.5]] * 2, 3).by_type() is None
 
 
 @pytest.mark.slow
@@ -156,7 +155,7 @@ def test_correlation_of_tilted_channels(case, epsilon):
         channel = fp.TiltedChannel(law, epsilon)
         for prior in (fp.Exchangeable(random_types(rng, n, m, zeros)), fp.Uniform(n, m)):
             rho = correlation(channel, prior)
-            truth = matrix_correlation(channel.matrix(), prior._vector())
+            truth = matrix_correlation(channel.matrix(), prior.probabilities())
             # The bracket of the matrix is one of its rounded entries.
             assert rho.lower <= truth.upper + 1e-14
             assert truth.lower <= rho.upper + 1e-14

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.channels.rowwise import row_kernels
 from fastpriv.measures.information import rows_information
 
 BITS = 20
@@ -71,8 +70,8 @@ def test_information_of_one_row_of_many_values():
 def test_rows_that_all_differ_take_no_square():
     n = 4000
     prior = fp.Product(np.random.default_rng(1).dirichlet([9, 9], n))
-    rows = row_kernels(fp.PosteriorChannel(prior, 3.0))
-    rows_information(fp.Uniform(1, 2), row_kernels(fp.ProductChannel([np.eye(2)])))  # compiled
+    rows = fp.PosteriorChannel(prior, 3.0).kernels
+    rows_information(fp.Uniform(1, 2), fp.ProductChannel([np.eye(2)]).kernels)  # compiled
     tracemalloc.start()
     try:
         assert rows_information(prior, rows) > 0.0

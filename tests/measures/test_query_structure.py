@@ -56,7 +56,7 @@ def queries(draw):
     else:
         channel = fp.QueryChannel.sum(scores, kernel)
     rows = channel.space.rows(np.arange(channel.space.size))
-    listed = fp.QueryChannel(channel._query.of(rows), kernel, channel.space)
+    listed = fp.QueryChannel(channel.query.of(rows), kernel, channel.space)
     return channel, listed, draw(priors(n, m))
 
 
@@ -71,9 +71,9 @@ def same(value, truth):
 def test_structure_agrees_with_the_list(case):
     channel, listed, prior = case
     dense = fp.Dense(prior.pmf() / prior.pmf().sum(), prior.space.sizes)
-    query = channel._query
-    np.testing.assert_allclose(query.law(prior), listed._query.law(dense), rtol=1e-13, atol=1e-120)
-    own = listed._query.surprise(dense)
+    query = channel.query
+    np.testing.assert_allclose(query.law(prior), listed.query.law(dense), rtol=1e-13, atol=1e-120)
+    own = listed.query.surprise(dense)
     np.testing.assert_allclose(query.surprise(prior), own, rtol=1e-12, atol=1e-15)
     entropy = float(dense.entropy())  # a factor is rounded up by a share of one over the entropy
     for level in (
@@ -99,14 +99,14 @@ def test_joint_laws_of_rows_and_answers(case):
     """Of every row, by itself and together with the others, in doubles and in logarithms."""
     channel, listed, prior = case
     pmf, rows = prior.pmf(), prior.space.rows(np.arange(prior.space.size))
-    together = list(channel._query.row_laws(prior, np.arange(prior.space.n)))
+    together = list(channel.query.row_laws(prior, np.arange(prior.space.n)))
     for i, joint in enumerate(together):
         truth = np.zeros_like(joint)
-        np.add.at(truth, (rows[:, i], listed._query.values), pmf)
+        np.add.at(truth, (rows[:, i], listed.query.values), pmf)
         np.testing.assert_allclose(joint, truth, rtol=1e-13, atol=1e-120)
-        (alone,) = channel._query.row_laws(prior, np.array([i]))
+        (alone,) = channel.query.row_laws(prior, np.array([i]))
         np.testing.assert_allclose(alone, truth, rtol=1e-13, atol=1e-120)
-        logs = channel._query.log_row_law(prior, i)
+        logs = channel.query.log_row_law(prior, i)
         np.testing.assert_allclose(np.exp(logs), truth, rtol=1e-12, atol=1e-120)
 
 
@@ -164,7 +164,7 @@ def test_identifiability_of_a_long_chain_by_hand():
     epsilon = 0.5
     channel = fp.QueryChannel.count(120, noisy(121, epsilon))
     odds = math.log(0.7 * 0.7 / (0.3 * 0.2)), math.log(0.8 * 0.8 / (0.2 * 0.3))
-    ratios = channel._kernel.matrix
+    ratios = channel.kernel.matrix
     steps = (
         np.log(ratios[1:] / ratios[:-1]).max(axis=1),
         np.log(ratios[:-1] / ratios[1:]).max(axis=1),

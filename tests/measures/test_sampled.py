@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import fastpriv as fp
-from fastpriv._matrices import boxes
-from fastpriv._matrices.boxes import Box
+from fastpriv._core.divergence import divergence
+from fastpriv._matrices import samples
+from fastpriv._matrices.samples import Box
 
 NAMES = ("dp_level", "maximal_leakage", "mutual_information", "min_entropy_leakage", "pml_level")
 
@@ -43,7 +44,7 @@ def holds(sampled, true):
 def test_binomial_bounds_by_fractions(beta):
     for n in (1, 2, 7, 12):
         counts = np.arange(n + 1.0)[None]
-        low, high = boxes.clopper_pearson(counts, np.array(float(n)), beta)
+        low, high = samples.clopper_pearson(counts, np.array(float(n)), beta)
 
         def tail(p, k, n=n):  # P(Bin(n, p) >= k)
             p = Fraction(p)
@@ -75,7 +76,7 @@ def test_least_means_by_linear_programs(seed, values):
     f = rng.normal(size=(1, values))
     bounds = list(zip(box.low[0], box.high[0], strict=True))
     true = linprog(f[0], A_eq=np.ones((1, values)), b_eq=[1.0], bounds=bounds).fun
-    assert true - 1e-9 <= boxes.least_mean(box, f)[0] <= true + 1e-11
+    assert true - 1e-9 <= samples.least_mean(box, f)[0] <= true + 1e-11
 
 
 @settings(max_examples=40, deadline=None)
@@ -83,7 +84,7 @@ def test_least_means_by_linear_programs(seed, values):
 def test_divergences_within_a_box(seed, values):
     rng, box = box_of(seed, values)
     q = rng.dirichlet(np.ones(values))[None]
-    most, place = boxes.largest_divergence(box, q)
+    most, place = samples.largest_divergence(box, q)
     assert place.sum() == pytest.approx(1.0, abs=1e-9)
     # The largest is at a vertex: all coordinates but one at an end.
     for free in range(values):
@@ -92,9 +93,8 @@ def test_divergences_within_a_box(seed, values):
             p[free] = 0.0
             p[free] = 1.0 - p.sum()
             if box.low[0, free] <= p[free] <= box.high[0, free]:
-                terms = boxes.divergence_terms(p, q[0])
-                assert terms.sum() <= most[0]
-    least = boxes.nearest(box, q)[0]
+                assert divergence(p, q[0]) <= most[0]
+    least = samples.nearest(box, q)[0]
     inside = np.clip(least, box.low[0], box.high[0])
     assert abs(least.sum() - 1.0) < 1e-6
     assert (inside == least).all()

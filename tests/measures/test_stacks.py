@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import fastpriv as fp
-from fastpriv.measures import stacks
+from fastpriv.measures import inputs
 from oracles import correlation, information, levels, pointwise
 from oracles.numbers import normal
 
@@ -173,8 +173,8 @@ def test_a_set_of_priors_takes_every_channel():
 
 @pytest.mark.parametrize("name", list(LEVELS))
 def test_blocks_threads_and_layouts_do_not_change_a_level(name, monkeypatch):
-    monkeypatch.setattr(stacks, "_BLOCK", 100)
-    monkeypatch.setattr(stacks, "_GRAIN", 50)
+    monkeypatch.setattr(inputs, "_BLOCK", 100)
+    monkeypatch.setattr(inputs, "_GRAIN", 50)
     stack, priors = random_stack((57, 4, 5), 9, 0.1)
     measure, out = getattr(fp, name), np.empty(57)
     expected = one_by_one(name, stack, priors)
@@ -209,7 +209,7 @@ def test_a_prior_of_one_row_serves_all_channels():
 @pytest.mark.parametrize("blocks", [1 << 16, 9])
 @pytest.mark.parametrize("name", [*LEVELS, *OTHERS])
 def test_a_wrong_element_is_named(name, blocks, monkeypatch):
-    monkeypatch.setattr(stacks, "_BLOCK", blocks)
+    monkeypatch.setattr(inputs, "_BLOCK", blocks)
     measure = getattr(fp, name)
     for value in (math.nan, -0.5, math.inf, 0.7):
         stack, priors = random_stack((5, 3, 3), 12)

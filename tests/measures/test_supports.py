@@ -82,8 +82,8 @@ def test_the_leakage_of_one_report(channel):
     leakages = fp.pml(dense, p)
     reports = channel.sample([[0]] * 20, rng=5)
     for report in reports:
-        member = channel._members(np.atleast_1d(report).astype(np.int64))
-        same = (channel._columns()[1] == member[:, None]).all(axis=0)
+        member = channel.members(np.atleast_1d(report).astype(np.int64))
+        same = (channel.support_table()[1] == member[:, None]).all(axis=0)
         _agree(fp.pml(channel, p, y=np.atleast_1d(report)), leakages[same][0])
 
 
@@ -221,7 +221,7 @@ def test_columns_through_unlike_mechanisms():
 
 def _exact_matrix(channel):
     """Return W[x, y] = b(y) (odds if y supports x, else 1)/Z in the precision at work."""
-    base, member = channel._columns()
+    base, member = channel.support_table()
     if isinstance(channel, fp.UnaryChannel):
         odds = mpmath.mpf(channel.growth.numerator) / channel.growth.denominator
         q = mpmath.mpf(channel.inclusion.numerator) / channel.inclusion.denominator

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import cases
 import fastpriv as fp
-from fastpriv.measures.correlation import correlation, vector_correlation
-from fastpriv.measures.type_correlation import type_correlation
+from fastpriv.measures.correlation import correlation, type_correlation, vector_correlation
 from oracles import correlation as oc
 
 
@@ -41,7 +40,7 @@ def test_bits_through_e_d(case, epsilon):
     n = case[0]
     prior, channel = fp.Exchangeable(weights(*case)), fp.HammingChannel(n, 2, epsilon)
     rho = correlation(channel, prior)
-    assert meet(rho, vector_correlation(prior._vector(), channel._kernels))
+    assert meet(rho, vector_correlation(prior.probabilities(), channel.kernels))
     assert rho.width <= 1e-11 * rho.upper + 1e-100
 
 
@@ -51,7 +50,7 @@ def test_bits_through_any_kernel(case, b, d):
     prior = fp.Exchangeable(weights(*case))
     channel = fp.ProductChannel([[[1 - b, b], [1 - d, d]]] * case[0])
     rho = correlation(channel, prior)
-    assert meet(rho, vector_correlation(prior._vector(), channel._kernels))
+    assert meet(rho, vector_correlation(prior.probabilities(), channel.kernels))
     assert rho.width <= 1e-9 * rho.upper + 1e-12
 
 
@@ -63,8 +62,8 @@ def test_more_values(shape, seed):
     prior = fp.Exchangeable(cases.simplex_weights(rng, n, m)[0])
     W = cases.kernel(rng, m, outputs, 0.0)
     channel = fp.ProductChannel([W] * n)
-    truth = vector_correlation(prior._vector(), channel._kernels)
-    assert meet(type_correlation(prior, channel._kernels[0]), truth)
+    truth = vector_correlation(prior.probabilities(), channel.kernels)
+    assert meet(type_correlation(prior, channel.kernels[0]), truth)
     assert fp.maximal_correlation(channel, prior) == pytest.approx(truth.upper, rel=1e-8)
 
 

@@ -11,7 +11,6 @@ import fastpriv as fp
 from fastpriv._structure.johnson import block_norms
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels.types import TypeChannel
-from fastpriv.priors.exchanged import as_exchangeable
 
 CHANCES = st.sampled_from([0.0, 0.0, 1e-9, 0.1, 0.3, 0.5, 1.0])
 
@@ -156,7 +155,7 @@ def test_parts_of_randomised_response():
     channel = type_channel(8, 2, lambda stack: np.exp(-stack.distance))
     even = np.full(9, -8 * math.log(2.0))
     gap = math.tanh(0.5)
-    norms = block_norms(channel._by_overlap(), even, even)
+    norms = block_norms(channel.by_overlap(), even, even)
     assert norms.lower <= gap <= norms.upper
     assert norms.upper - norms.lower <= 1e-12
 
@@ -165,10 +164,10 @@ def test_parts_of_randomised_response():
 @given(st.integers(1, 6), st.integers(2, 3).flatmap(laws))
 def test_independent_rows_of_one_law_are_exchangeable(n, law):
     prior = fp.Product.iid(law, n)
-    view = as_exchangeable(prior)
+    view = prior.by_type()
     np.testing.assert_allclose(view.pmf(), prior.pmf(), rtol=1e-13, atol=1e-300)
     assert view.epsilon_x() == pytest.approx(prior.epsilon_x(), rel=1e-13)
     assert view.min_entropy() == pytest.approx(prior.min_entropy(), rel=1e-13, abs=1e-15)
-    assert as_exchangeable(view) is view
-    assert as_exchangeable(fp.Product([[0.5, 0.5], [0.6, 0.4]])) is None
-    assert as_exchangeable(fp.Markov([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 2)) is None
+    assert view.by_type() is view
+    assert fp.Product([[0.5, 0.5], [0.6, 0.4]]).by_type() is None
+    assert fp.Markov([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 2).by_type() is None

@@ -13,8 +13,7 @@ from mpmath import mp, mpf
 import fastpriv as fp
 import oracles as o
 from fastpriv import kernels
-from fastpriv._sampling.power_law import FAR, PowerLaw
-from fastpriv._sampling.rejection import Sampler
+from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler
 from fastpriv._sampling.source import Source
 from fastpriv.mechanisms import MaxEntropyNoise
 from oracles import noise as oracle
@@ -267,7 +266,7 @@ def test_slots_cover_the_law(law):
             k, _, log_accept = proposal(sampler, [slot, 0, 1 << j, 0])
             if k <= law.high:
                 assert log_accept <= 0
-    assert 0.2 < sampler.chance <= 1
+    assert 0.2 < sampler.acceptance <= 1
 
 
 @each_law
@@ -324,7 +323,7 @@ def test_every_law_has_a_sampler_or_says_that_it_is_too_wide(log_p, log_distorti
     except fp.TooLarge:
         assert log_distortion > 20 or log_p < -0.8  # heavy tails
         return
-    assert 0.1 < sampler.chance <= 1
+    assert 0.1 < sampler.acceptance <= 1
     starts = np.arange(len(sampler.counts) - 1.0) * 2.0**sampler.width
     weights = np.exp(-law.exponents(starts))
     weights[0] = 0.5 if sampler.width == 0 else 1.0

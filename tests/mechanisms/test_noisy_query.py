@@ -13,7 +13,7 @@ from scipy.integrate import quad
 import fastpriv as fp
 from fastpriv._matrices.capacity import matrix_capacity
 from fastpriv.mechanisms import gaussian_query_capacity, laplace_query_capacity
-from fastpriv.mechanisms import noise_tables as tables
+from fastpriv.mechanisms import noise as tables
 from fastpriv.mechanisms.noisy_query import laplace_query_leakage
 from oracles.dalenius import two_point_capacity
 
@@ -154,9 +154,9 @@ def test_tables_have_the_divergences(kind, points, seed):
     law /= law.sum()
     make = tables.gaussian_table if kind == "gaussian" else tables.laplace_table
     table = make(points)
-    q = law @ table.laws
+    q = law @ table.rows
     seen = q > 0.0
-    W = table.laws[:, seen]
+    W = table.rows[:, seen]
     with np.errstate(divide="ignore", invalid="ignore"):
         told = np.where(W > 0.0, W * np.log(W / q[seen]), 0.0).sum(axis=1)
     want = quick_divergences(kind, points, law)
@@ -189,8 +189,8 @@ def test_vectors():
     turned = gaussian_query_capacity(np.outer(values, [2.0, -1.0, 2.0]), 3.0, [3, 2])
     assert turned.midpoint == pytest.approx(flat.midpoint, rel=1e-9)
     line = np.column_stack([0.6 * values, 0.8 * values])
-    plane = matrix_capacity(tables.plane_table(line[[0, 2, 5]]).laws, 1e-12)[0]
-    points = matrix_capacity(tables.gaussian_table(values[[0, 2, 5]]).laws, 1e-12)[0]
+    plane = matrix_capacity(tables.plane_table(line[[0, 2, 5]]).rows, 1e-12)[0]
+    points = matrix_capacity(tables.gaussian_table(values[[0, 2, 5]]).rows, 1e-12)[0]
     assert plane.midpoint == pytest.approx(points.midpoint, abs=1e-10)
     nodes, weights = np.polynomial.hermite_e.hermegauss(90)
     for side in (0.01, 1.0, 2.5):
@@ -251,7 +251,7 @@ def test_leakage_about_the_database(scale):
 
 def test_leakage_is_that_of_a_fine_table():
     answers = np.array([0.0, 0.4, 1.7, 3.0])
-    laws = tables.laplace_table(answers).laws
+    laws = tables.laplace_table(answers).rows
     whole = math.log(laws.max(axis=0).sum())
     # The largest density has a kink in the middle of every gap, which Gauss quadrature blurs.
     assert laplace_query_leakage(answers, 1.0) == pytest.approx(whole, abs=2e-3)

@@ -14,7 +14,7 @@ from fastpriv.mechanisms import (
     noisy_sums,
 )
 from fastpriv.mechanisms.noisy_query import laplace_query_leakage
-from fastpriv.mechanisms.sum_query import chain_menu, menu
+from fastpriv.mechanisms.noisy_sums import chain_menu, menu
 
 CAPACITIES = {"gaussian": gaussian_query_capacity, "laplace": laplace_query_capacity}
 

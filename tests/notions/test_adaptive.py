@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv.accounting import LAWS
-from fastpriv.notions.law import ADAPTIVE
+from fastpriv.notions.notion import ADAPTIVE
 
 
 @st.composite

@@ -228,7 +228,7 @@ def test_tables_graphs_and_plots():
     assert [*alone.levels] == ["approximate-dp"]
     alone.plot()
     matplotlib.pyplot.close("all")
-    with pytest.raises(fp.InvalidInput, match="no level"):
+    with pytest.raises(fp.InvalidInput, match="must be one that follows"):
         alone.chain("dp")
 
 

@@ -8,7 +8,9 @@ import pytest
 
 import fastpriv as fp
 from fastpriv.accounting import LAWS
-from fastpriv.auditing.run import LINES
+from fastpriv.auditing.sentences import LINES
+from fastpriv.design.registry import PROGRAMS
+from fastpriv.measures.levels import LEVELS
 from fastpriv.notions import NOTIONS
 from fastpriv.notions.registry import COMPARED, DESIGNED, RELATED
 from fastpriv.results import top
@@ -16,7 +18,6 @@ from fastpriv.results import top
 CHANNEL = fp.Channel(np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]))
 CHANNEL = fp.Channel(CHANNEL.matrix(), [2, 2])
 PRIOR = fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2])
-MEASURED = [slug for slug, notion in NOTIONS.items() if notion.measure is not None]
 
 
 def test_keys_are_slugs():
@@ -50,10 +51,12 @@ def test_laws_and_rules_speak_of_notions():
     assert set(RELATED) >= {slug for slug, notion in NOTIONS.items() if notion.implies}
 
 
-def test_programs_are_public_functions():
+def test_levels_and_programs_belong_to_notions():
+    assert set(LEVELS) <= set(NOTIONS)
     assert COMPARED == ("dp", "identifiability", "mutual-information")
+    assert tuple(PROGRAMS) == DESIGNED
     assert set(DESIGNED) == {*COMPARED, "pml", "individual-capacity"}
-    assert all(callable(getattr(fp, NOTIONS[slug].program)) for slug in DESIGNED)
+    assert all(getattr(fp, program.__name__) is program for program in PROGRAMS.values())
 
 
 def test_audits_measure_notions_of_the_registry_only():
@@ -70,7 +73,7 @@ def test_audits_measure_notions_of_the_registry_only():
 
 
 @pytest.mark.grid(every=5)
-@pytest.mark.parametrize("slug", MEASURED)
+@pytest.mark.parametrize("slug", LEVELS)
 def test_the_level_of_a_notion_is_that_of_an_audit(slug):
     """Except where only the audit, or only the registry, measures it."""
     notion = NOTIONS[slug]
@@ -84,9 +87,9 @@ def test_the_level_of_a_notion_is_that_of_an_audit(slug):
 
 
 def test_a_level_that_needs_a_prior_says_so():
-    with pytest.raises(fp.InvalidInput, match="give a prior"):
+    with pytest.raises(fp.InvalidInput, match="prior must be a distribution"):
         NOTIONS["pml"].level(CHANNEL)
-    with pytest.raises(fp.InvalidInput, match="give a prior"):
+    with pytest.raises(fp.InvalidInput, match="prior must be a distribution"):
         NOTIONS["entropy"].level(CHANNEL)
     with pytest.raises(fp.InvalidInput, match="audit"):
         NOTIONS["row-pml"].level(CHANNEL, PRIOR)

@@ -39,7 +39,7 @@ def test_thresholds(name):
         spread, hat = o.epsilon_x(pmf, sizes), o.epsilon_hat(pmf, sizes)
         for found, truth in ((prior.epsilon_x(), spread), (prior.epsilon_hat(), hat)):
             assert truth <= found <= truth * (1 + mp.mpf(10) ** -12)
-        assert spread * (1 - mp.mpf(10) ** -12) <= prior._least_spread() <= spread
+        assert spread * (1 - mp.mpf(10) ** -12) <= prior.epsilon_x_lower() <= spread
         tilde = mp.mpf(prior.epsilon_tilde())
         above, below = (
             unmix(pmf, sizes, mp.exp(-tilde * (1 + sign * mp.mpf(10) ** -12))) for sign in (1, -1)
@@ -59,7 +59,7 @@ def test_a_law_of_outputs_beyond_doubles():
         ]
         truth = o.epsilon_hat(law, [2, 2])
         assert truth <= output.epsilon_hat() <= truth * (1 + mp.mpf(10) ** -12)
-        assert output._dense("it")._least_spread() <= o.epsilon_x(law, [2, 2])
+        assert output.as_dense("it").epsilon_x_lower() <= o.epsilon_x(law, [2, 2])
 
 
 @pytest.mark.parametrize(

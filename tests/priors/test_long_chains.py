@@ -28,7 +28,7 @@ def _restored():
 def as_long(chain):
     """Return the same chain, which is treated as one too long to list until the test ends."""
     chains._MAX_LISTED, chains._MAX_PART = 0, 64
-    return fp.Markov(chain._initial, chain._transition, chain.space.n)
+    return fp.Markov(chain.initial, chain.transition, chain.space.n)
 
 
 small = st.sampled_from([(2, 2), (6, 2), (2, 3), (3, 3)])
@@ -82,7 +82,7 @@ def test_e_i_of_a_chain(shape, seed, beyond):
     chains._MAX_LISTED = 1 << 22
     plain = fp.PosteriorChannel(listed, epsilon)
     assert type(plain) is fp.PosteriorChannel
-    assert channel._law.pmf() == pytest.approx(plain._law.pmf(), rel=1e-9, abs=1e-15)
+    assert channel.base.pmf() == pytest.approx(plain.base.pmf(), rel=1e-9, abs=1e-15)
     assert made == pytest.approx(levels(plain, listed, y), rel=1e-10, abs=1e-12)
     assert np.max(fp.pml(plain, listed)) == pytest.approx(made[6], rel=1e-10)
     truth = fp.contraction_coefficient(plain.matrix())
@@ -144,7 +144,7 @@ def test_programs_of_long_chains():
 def test_bounds_without_a_program_hold(epsilon, monkeypatch):
     chain = fp.Markov([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], 5)
     truth = fp.solve_pd_dp(chain, epsilon).value, fp.solve_pd_i(chain, epsilon + 1.0).value
-    monkeypatch.setattr("fastpriv.design.solving._DENSE", 4)
+    monkeypatch.setattr("fastpriv.design.ratio_programs._MAX_DATABASES", 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fp.GapWarning)
         made = fp.solve_pd_dp(chain, epsilon), fp.solve_pd_i(chain, epsilon + 1.0)

@@ -291,3 +291,39 @@ def test_a_marginal_is_not_part_of_the_prior():
     prior = fp.Product.iid([0.6, 0.4], 2)
     prior.marginal(0)[:] = 0.0
     assert prior.marginal(0).tolist() == [0.6, 0.4]
+
+
+class Given(fp.Distribution):
+    """A prior that defines no more than the protocol asks of one."""
+
+    space = fp.Space([2, 3])
+
+    def pmf(self):
+        return np.array([0.1, 0.2, 0.3, 0.1, 0.1, 0.2])
+
+    def log_probabilities(self, rows):
+        return np.log(self.pmf()[self.space.index(rows)])
+
+    def entropy(self):
+        return fp.Dense(self.pmf(), self.space).entropy()
+
+    def draw(self, k, rng):
+        return self.space.rows(rng.choice(6, k, p=self.pmf()))
+
+
+def test_four_methods_make_a_prior():
+    prior, dense, channel = (
+        Given(),
+        fp.Dense(Given().pmf(), [2, 3]),
+        fp.HammingChannel(2, [2, 3], 1),
+    )
+    for ask in (
+        lambda p: (p.epsilon_x(), p.epsilon_hat(), p.epsilon_tilde(), p.min_entropy()),
+        lambda p: p.marginal(1).tolist(),
+        lambda p: p.given({0: 1}).pmf().tolist(),
+        lambda p: fp.pml_level(channel, p),
+        lambda p: fp.mutual_information(channel, p),
+        lambda p: fp.identifiability_level(channel, p),
+    ):
+        assert ask(prior) == ask(dense)
+    assert prior.log_smallest() <= dense.log_smallest() <= prior.log_smallest() + 1e-12

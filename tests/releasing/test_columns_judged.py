@@ -26,7 +26,7 @@ def test_a_useless_column_is_named_before_anything_is_drawn(mechanism, level):
     assert "'bad'" in note
     assert "'good'" not in note
     assert preview.standard_errors["good"] < 1_000 <= preview.standard_errors["bad"]
-    released = fp.release(TABLE, **given, accept_useless=True)
+    released = fp.release(TABLE, **given, accept="useless")
     assert note in released.report.notes
     found = fp.estimate_frequencies(released, columns=["good"])
     assert math.isfinite(found["good"].estimates.sum())
@@ -60,7 +60,7 @@ def test_a_mechanism_whose_counts_are_not_estimated_is_not_called_useless():
 def test_a_cross_tabulation_of_reports_is_refused():
     released = fp.release(TABLE, domain=DOMAIN, epsilon={"good": 2.0, "bad": 2.0}, mechanism="auto")
     assert isinstance(released.report.channel.columns.columns[1], fp.SupportChannel)
-    with pytest.raises(fp.InvalidInput, match="column 'bad' holds reports") as caught:
+    with pytest.raises(fp.InvalidInput, match="column 'bad' holds messages") as caught:
         fp.estimate_frequencies(released, columns=["good", "bad"])
     assert len(str(caught.value)) <= 200
     for name in DOMAIN:

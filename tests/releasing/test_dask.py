@@ -185,9 +185,9 @@ def test_frames_come_back_as_they_were(here):
     assert any("index" in note for note in released.report.notes)
     column = fp.release(table["age"], domain={"age": [1, 2, 3]}, epsilon=700.0)
     pd.testing.assert_series_equal(column.table.compute(), frame["age"])
-    some = fp.release(table, domain={"age": [1, 2, 3]}, epsilon=700.0, drop_undeclared=True)
+    some = fp.release(table, domain={"age": [1, 2, 3]}, epsilon=700.0, accept="undeclared-columns")
     assert list(some.table.columns) == ["age"]
-    read = fp.release(table, epsilon=700.0, accept_domain_from_data=True)
+    read = fp.release(table, epsilon=700.0, accept="domain-from-data")
     pd.testing.assert_frame_equal(read.table.compute(), frame)
 
 
@@ -206,7 +206,7 @@ def test_what_a_dask_frame_cannot_do_is_said(here, tmp_path):
 @pytest.mark.slow
 def test_the_report_goes_to_a_file_and_estimates_need_no_more(here, tmp_path):
     table, path = dd.from_pandas(people(), npartitions=3), tmp_path / "report.json"
-    released = fp.release(table, domain=DOMAIN, epsilon=3.0, report=path)
+    released = fp.release(table, domain=DOMAIN, epsilon=3.0, out=fp.ReleaseFile(report=path))
     report = fp.ReleaseReport.from_json(path.read_text())
     out = released.table.compute()
     there = fp.estimate_frequencies(dd.from_pandas(out, npartitions=2), report)

@@ -29,7 +29,7 @@ def records(path):
 
 def test_files_come_out_as_they_went_in(folder, tmp_path):
     out, report = tmp_path / "released", tmp_path / "report.json"
-    released = fp.release(folder, domain=DOMAIN, epsilon=700.0, out=out, report=report)
+    released = fp.release(folder, domain=DOMAIN, epsilon=700.0, out=fp.ReleaseFile(out, report))
     assert released.table == out
     assert released.report.n == 78
     for before, after in zip(records(folder), records(out), strict=True):
@@ -53,7 +53,7 @@ def test_estimates_equal_those_of_one_frame(folder, tmp_path):
 
 def test_a_domain_can_be_read_off_all_files(folder, tmp_path):
     out = tmp_path / "released"
-    released = fp.release(folder, epsilon=700.0, out=out, accept_domain_from_data=True)
+    released = fp.release(folder, epsilon=700.0, out=out, accept="domain-from-data")
     assert {c: list(v) for c, v in zip(*vars_of(released.report.domain), strict=True)} == DOMAIN
 
 
@@ -96,4 +96,4 @@ def test_targets_are_new_folders(folder, tmp_path):
         (tmp_path / "a" / "b", "there is no folder"),
     ):
         with pytest.raises(fp.InvalidInput, match=words):
-            fp.release(folder, domain=DOMAIN, epsilon=1.0, out=out, overwrite=True)
+            fp.release(folder, domain=DOMAIN, epsilon=1.0, out=fp.ReleaseFile(out, overwrite=True))

@@ -128,7 +128,7 @@ def test_columns_agree_with_records(sizes, epsilon, per_column, seed):
         epsilon=epsilon,
         per_column=per_column,
         split=None if per_column else "record",
-        accept_useless=True,
+        accept="useless",
         rng=rng,
     )
     found = fp.estimate_frequencies(released, confidence=0.9)

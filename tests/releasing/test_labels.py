@@ -31,4 +31,4 @@ def test_what_depends_on_nothing_is_refused(records):
     labels, domain = ["yes", "no"] * records, {"answer": ["yes", "no"]}
     with pytest.raises(fp.Infeasible, match="nothing can be learnt"):
         fp.release(labels, domain=domain, epsilon=0.0)
-    assert len(fp.release(labels, domain=domain, epsilon=0.0, accept_useless=True).table)
+    assert len(fp.release(labels, domain=domain, epsilon=0.0, accept="useless").table)

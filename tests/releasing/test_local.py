@@ -1,4 +1,4 @@
-"""Releases whose values become reports of local mechanisms."""
+"""Releases whose values become messages of local mechanisms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.releasing.local.choosing import MECHANISMS, best
-from fastpriv.releasing.local.plan import record_variance
-from fastpriv.releasing.local.spelling import read, spelt
+from fastpriv.releasing.messages import messages_of, texts_of
+from fastpriv.releasing.plan import MECHANISMS, best_local, record_variance
 from tests.local_cases import SMALL
 
 pd = pytest.importorskip("pandas")
@@ -82,10 +81,10 @@ def test_files_and_records(people, tmp_path):
         (few["city"], None),
     ):
         domain = {"city": CITIES} if out is None and source is not records else DOMAIN
+        written = None if out is None else fp.ReleaseFile(out, tmp_path / f"{out.name}.json")
         released = fp.release(
-            source, domain=domain, epsilon=6.0, mechanism="auto", out=out, rng=1,
-            report=None if out is None else tmp_path / f"{out.name}.json",
-        )  # fmt: skip
+            source, domain=domain, epsilon=6.0, mechanism="auto", out=written, rng=1
+        )
         _close(few, fp.estimate_frequencies(released))
         if out is not None:
             report = fp.ReleaseReport.from_json(tmp_path / f"{out.name}.json")
@@ -115,7 +114,7 @@ def test_reports_as_they_are_drawn():
         reports = channel.sample(values[:, None], rng=7)
         column = fp.estimate_frequencies(reports, channel)[0]
         assert (np.abs(column.estimates - truth) < 5.0 * column.standard_errors).all()
-        expected, variances = channel._moments(channel._tally(reports), 5_000)
+        expected, variances = channel.moments(channel.tally(reports), 5_000)
         np.testing.assert_array_equal(column.estimates, expected)
         np.testing.assert_allclose(column.standard_errors**2, variances)
 
@@ -123,17 +122,17 @@ def test_reports_as_they_are_drawn():
 @pytest.mark.parametrize("channel", SMALL, ids=repr)
 def test_texts_come_back(channel):
     reports = channel.sample(np.zeros((30, 1), dtype=np.int64), rng=1)
-    texts = spelt(channel, reports)
+    texts = texts_of(channel, reports)
     assert all(not set(text) & set(',"\n') for text in texts)
-    np.testing.assert_array_equal(read(channel, texts, "a"), reports)
+    np.testing.assert_array_equal(messages_of(channel, texts, "a"), reports)
     for wrong in ("", "-1", "b", "9:9:9", "one", "1e3", str(10**30)):
-        with pytest.raises(fp.InvalidInput, match=r"'a' holds a text that is no report.*record 2 "):
-            read(channel, [texts[0], wrong], "a")
+        with pytest.raises(fp.InvalidInput, match=r"text that is no message.*record 2 "):
+            messages_of(channel, [texts[0], wrong], "a")
 
 
 def test_auto_takes_the_least_variance_and_says_so():
     for k, epsilon in ((2, 1.0), (5, 0.1), (12, 1.0), (12, 4.0), (400, 0.5), (5_000, 2.0)):
-        channel, reason = best(k, epsilon)
+        channel, reason = best_local(k, epsilon)
         variance = record_variance(channel)
         assert repr(channel) in reason
         for name, make in MECHANISMS.items():
@@ -199,14 +198,14 @@ def test_estimates_that_are_refused(people):
     )
     with pytest.raises(fp.InvalidInput, match="unbiased estimates only"):
         fp.estimate_frequencies(released, method="bayesian")
-    with pytest.raises(fp.InvalidInput, match="no report of HashingChannel"):
+    with pytest.raises(fp.InvalidInput, match="no message of HashingChannel"):
         fp.estimate_frequencies(people[["city"]], released.report)
     document = json.loads(released.report.to_json())
     document["mechanisms"][0]["k"] = 13
     with pytest.raises(fp.InvalidInput, match="is no report"):
         fp.ReleaseReport.from_json(json.dumps(document))
     channel = fp.HashingChannel(12, 1.0)
-    with pytest.raises(fp.InvalidInput, match="no reports"):
+    with pytest.raises(fp.InvalidInput, match="no messages"):
         fp.estimate_frequencies(np.zeros((0, 2), np.int64), channel)
     with pytest.raises(fp.InvalidInput, match="one column of 12"):
         fp.estimate_frequencies(np.zeros((1, 2), np.int64), channel, domain=13)

@@ -38,9 +38,10 @@ def test_odd_arguments_get_a_short_sentence(odd):
         ledger = fp.accounting.Ledger({"dp": 10.0})
         short(fp.release, TABLE, ledger=ledger, **known, **{name: odd})
     if not isinstance(odd, str):
-        for name in ("out", "report"):
+        short(fp.release, TABLE, **known, accept=odd)
+        for name, out in (("out", odd), ("report", fp.ReleaseFile("out.csv", odd))):
             with pytest.raises(fp.InvalidInput, match=f"{name} must be the path of a file"):
-                fp.release("in.csv", **known, **{"out": "out.csv", name: odd})
+                fp.release("in.csv", **known, out=out)
     released = fp.release(TABLE, **known)
     short(fp.estimate_frequencies, odd, released.report)
     short(fp.estimate_frequencies, released.table, odd, domain=DOMAIN)

@@ -33,7 +33,7 @@ def test_chunks_do_not_repeat_their_noise(tmp_path, monkeypatch):
     monkeypatch.setattr("fastpriv.releasing.tables.csv._BLOCK", 4_000)
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text("bit\n" + "0\n" * 8_000)
-    fp.release(path, domain={"bit": [0, 1]}, epsilon=0.0, out=out, rng=3, accept_useless=True)
+    fp.release(path, domain={"bit": [0, 1]}, epsilon=0.0, out=out, rng=3, accept="useless")
     bits = np.array(out.read_text().split()[1:], dtype=int)
     assert 0.4 < bits.mean() < 0.6
     first, second = bits[:1990], bits[2000:3990]  # about one block of 4,000 characters each
@@ -63,7 +63,7 @@ def test_distortion_is_the_expected_number_of_changes():
     assert cells.report.counted == "cells"
     with pytest.raises(fp.Infeasible, match="useless"):
         fp.release(table, domain=4, distortion=180.0)
-    most = fp.release(table, domain=4, distortion=180.0, accept_useless=True).report
+    most = fp.release(table, domain=4, distortion=180.0, accept="useless").report
     assert most.levels["dp"] == 0.0  # pure noise changes 150
     with pytest.raises(fp.Infeasible, match="no finite level"):
         fp.release(table, domain=4, distortion=0.0)
@@ -171,7 +171,7 @@ def test_levels_of_a_long_chain_are_bracketed():
 def test_levels_at_the_ends():
     for epsilon in (0.0, 1e-8, 700.0):
         table = np.zeros(50, int)
-        report = fp.release(table, domain=3, epsilon=epsilon, accept_useless=True).report
+        report = fp.release(table, domain=3, epsilon=epsilon, accept="useless").report
         numbers = [*report.levels.values(), *report.levels_under_prior.values()]
         assert all(0.0 <= level < math.inf for level in numbers)
         assert report.levels["dp"] <= epsilon

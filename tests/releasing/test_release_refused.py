@@ -69,7 +69,7 @@ def test_values_that_cannot_be_told_apart_are_refused():
         with pytest.raises(fp.InvalidInput, match="'c'"):
             fp.release(table, domain={"c": [1, 2]}, epsilon=1.0)
         with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
-            fp.release(table, accept_domain_from_data=True, epsilon=1.0)
+            fp.release(table, accept="domain-from-data", epsilon=1.0)
 
 
 def test_dates_of_any_unit_are_dates():
@@ -86,7 +86,7 @@ def test_sizes_are_not_spelt_out():
 
 def test_columns_are_dropped_only_on_request():
     table = frame().assign(name="secret")
-    found = fp.release(table, domain=DOMAIN, epsilon=1.0, drop_undeclared=True)
+    found = fp.release(table, domain=DOMAIN, epsilon=1.0, accept="undeclared-columns")
     assert list(found.table.columns) == ["sex", "age"]
     assert found.report.notes == ("columns left out: name",)
 
@@ -102,9 +102,9 @@ def test_a_domain_from_the_data_is_named_as_such(tmp_path):
         (path, {"out": out}),
         (tmp_path / "in.parquet", {"out": tmp_path / "out.parquet"}),
     ]:
-        with pytest.raises(fp.InvalidInput, match="accept_domain_from_data"):
+        with pytest.raises(fp.InvalidInput, match="domain-from-data"):
             fp.release(table, epsilon=1.0, **options)
-        found = fp.release(table, epsilon=1.0, accept_domain_from_data=True, **options).report
+        found = fp.release(table, epsilon=1.0, accept="domain-from-data", **options).report
         assert "read from the data" in found.domain_source
         assert "given away" in found.notes[0]
 
@@ -141,22 +141,22 @@ def test_files_are_never_touched_by_failures(tmp_path):
         (Path("/proc/out.csv"), False, "cannot write /proc/out.csv"),
     ]:
         with pytest.raises(fp.InvalidInput, match=words):
-            fp.release(path, out=target, overwrite=force, **options)
+            fp.release(path, out=fp.ReleaseFile(target, overwrite=force), **options)
     with pytest.raises(fp.InvalidInput, match="would be written over"):
-        fp.release(path, out=out, report=out, **options)
+        fp.release(path, out=fp.ReleaseFile(out, out), **options)
     with pytest.raises(fp.InvalidInput, match="there is no folder"):
-        fp.release(path, out=out, report=tmp_path / "no" / "report.json", **options)
+        fp.release(path, out=fp.ReleaseFile(out, tmp_path / "no" / "report.json"), **options)
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
-    fp.release(path, out=out, report=page, **options)
+    fp.release(path, out=fp.ReleaseFile(out, page), **options)
     assert json.loads(page.read_text())["records"] == 10
     with pytest.raises(fp.InvalidInput, match="exists"):
         fp.release(path, out=out, **options)
-    fp.release(path, out=out, report=page, overwrite=True, **options)
+    fp.release(path, out=fp.ReleaseFile(out, page, overwrite=True), **options)
     assert path.read_bytes() == before
     if os.name == "posix":
         (tmp_path / "link.csv").symlink_to(path)
         with pytest.raises(fp.InvalidInput, match="would be written over"):
-            fp.release(path, out=tmp_path / "link.csv", overwrite=True, **options)
+            fp.release(path, out=fp.ReleaseFile(tmp_path / "link.csv", overwrite=True), **options)
 
 
 def test_progress_is_shown_on_a_terminal_only(tmp_path, monkeypatch, capsys):
@@ -165,7 +165,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, monkeypatch, capsys):
     for terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         out = tmp_path / f"{terminal}.csv"
-        fp.release(path, domain={"c": ["x"]}, epsilon=1.0, out=out, progress=True)
+        fp.release(path, domain={"c": ["x"]}, epsilon=1.0, out=fp.ReleaseFile(out, progress=True))
         assert bool(capsys.readouterr().err) == terminal
 
 

@@ -23,7 +23,7 @@ def test_frames_keep_columns_types_and_index():
     found = fp.release(table, domain=domain, epsilon=700.0)
     pd.testing.assert_frame_equal(found.table, table)
     assert any("index" in note for note in found.report.notes)
-    noisy = fp.release(table, domain=domain, epsilon=0.0, accept_useless=True).table
+    noisy = fp.release(table, domain=domain, epsilon=0.0, accept="useless").table
     assert list(noisy.dtypes) == list(table.dtypes)
     assert set(noisy["sex"]) == {"F", "M"}
 
@@ -37,9 +37,7 @@ def test_categories_that_would_tell_which_values_occurred_are_replaced():
 
 def test_types_that_cannot_hold_the_domain_give_way_to_one_that_can():
     table = pd.DataFrame({"c": np.array([0, 1, 1], dtype=np.int64)})
-    out = fp.release(
-        table, domain={"c": [0, 1, None]}, epsilon=0.0, rng=0, accept_useless=True
-    ).table
+    out = fp.release(table, domain={"c": [0, 1, None]}, epsilon=0.0, rng=0, accept="useless").table
     assert out["c"].dtype == np.float64
     assert set(out["c"].dropna()) <= {0.0, 1.0}
 
@@ -92,16 +90,23 @@ def test_parquet(tmp_path):
     assert back.schema.metadata is None  # nothing about the data travels beside it
     assert pa.types.is_dictionary(back.schema.field("sex").type)
     pq.write_table(pa.table({"c": pa.array([1, None, 2], pa.int16())}), path)
-    fp.release(path, domain={"c": [None, 1, 2]}, epsilon=700.0, out=out, overwrite=True)
+    fp.release(
+        path, domain={"c": [None, 1, 2]}, epsilon=700.0, out=fp.ReleaseFile(out, overwrite=True)
+    )
     assert pq.read_table(out).to_pydict() == {"c": [1, None, 2]}
     assert pq.read_schema(out).field("c").type == pa.int16()
     with pytest.raises(fp.InvalidInput, match="cannot hold"):
-        fp.release(path, domain={"c": [None, 1, 2, "x"]}, epsilon=1.0, out=out, overwrite=True)
+        fp.release(
+            path,
+            domain={"c": [None, 1, 2, "x"]},
+            epsilon=1.0,
+            out=fp.ReleaseFile(out, overwrite=True),
+        )
     with pytest.raises(fp.InvalidInput, match=r"record 2 .* a missing value in column 'c'"):
-        fp.release(path, domain={"c": [1, 2]}, epsilon=1.0, out=out, overwrite=True)
+        fp.release(path, domain={"c": [1, 2]}, epsilon=1.0, out=fp.ReleaseFile(out, overwrite=True))
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(fp.InvalidInput, match="cannot read"):
-        fp.release(path, domain=DOMAIN, epsilon=1.0, out=out, overwrite=True)
+        fp.release(path, domain=DOMAIN, epsilon=1.0, out=fp.ReleaseFile(out, overwrite=True))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
@@ -109,7 +114,7 @@ def test_parquet_that_cannot_be_read(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     options = {"epsilon": 1.0, "out": out}
-    known = [{"domain": {"c": ["x", "y"]}}, {"accept_domain_from_data": True}]
+    known = [{"domain": {"c": ["x", "y"]}}, {"accept": "domain-from-data"}]
     parquet.write_table(arrow.table({"c": ["x", "y"]}), path)
     pages = bytearray(path.read_bytes())
     pages[8:40] = b"\xff" * 32
@@ -119,7 +124,7 @@ def test_parquet_that_cannot_be_read(tmp_path):
             fp.release(path, **domain, **options)
     parquet.write_table(arrow.table({"c": [["x"], ["y"]]}), path)
     with pytest.raises(fp.InvalidInput, match="only columns of plain values"):
-        fp.release(path, accept_domain_from_data=True, **options)
+        fp.release(path, accept="domain-from-data", **options)
     assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
 
 
@@ -181,7 +186,9 @@ def test_values_of_a_csv_are_what_str_writes(tmp_path):
     fp.release(path, domain={"c": [True, "1", 0.5, 2.0]}, epsilon=700.0, out=out)
     assert out.read_text() == path.read_text()
     with pytest.raises(fp.InvalidInput, match="both written '1'"):
-        fp.release(path, domain={"c": [1, "1"]}, epsilon=1.0, out=out, overwrite=True)
+        fp.release(
+            path, domain={"c": [1, "1"]}, epsilon=1.0, out=fp.ReleaseFile(out, overwrite=True)
+        )
 
 
 @pytest.mark.slow
@@ -194,7 +201,8 @@ sys.modules["pandas"] = sys.modules["pyarrow"] = sys.modules["tqdm"] = None
 import numpy as np, fastpriv as fp
 fp.release(np.zeros(9, int), domain=2, epsilon=1.0)
 out = {str(path) + "2.csv"!r}
-found = fp.release({str(path)!r}, domain={{"c": [0, 1]}}, epsilon=1.0, out=out, progress=True)
+files = fp.ReleaseFile(out, progress=True)
+found = fp.release({str(path)!r}, domain={{"c": [0, 1]}}, epsilon=1.0, out=files)
 fp.estimate_frequencies(found)
 try:
     fp.release({str(path)[:-4] + ".parquet"!r}, domain={{"c": [0]}}, epsilon=1.0, out="x.parquet")

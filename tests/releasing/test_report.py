@@ -59,7 +59,7 @@ def test_coded_columns_survive_json():
 
 
 def test_a_domain_read_off_the_data_is_not_published():
-    report = fp.release(people(), epsilon=2.0, accept_domain_from_data=True).report
+    report = fp.release(people(), epsilon=2.0, accept="domain-from-data").report
     assert "columns" not in json.loads(report.to_json())
 
 

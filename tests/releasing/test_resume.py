@@ -26,9 +26,9 @@ class Killed(BaseException):
 #: What runs one after the other in a release, and whether nothing is published by then.
 STEPS = [
     ("fastpriv.accounting.ledger.ledger.Ledger.spend", "after", "resumable"),
-    ("fastpriv.releasing.running.Run.write", "before", "resumable"),
+    ("fastpriv.releasing.release.Run.write", "before", "resumable"),
     ("fastpriv.releasing.tables.csv.CsvWriter.write", "after", "resumable"),
-    ("fastpriv.releasing.running.Run.write", "after", "resumable"),
+    ("fastpriv.releasing.release.Run.write", "after", "resumable"),
     ("fastpriv.releasing.report.ReleaseReport.to_json", "after", "resumable"),
     ("fastpriv.releasing.tables.csv.CsvWriter.__exit__", "before", "resumable"),
     ("os.fsync", "before", "resumable"),
@@ -71,15 +71,10 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(folder, **options):
+def run(folder, overwrite=False, **options):
     given = {"epsilon": 3.0, "domain": DOMAIN, "label": "survey"} | options
-    return fp.release(
-        folder / "in.csv",
-        out=folder / "out.csv",
-        report=folder / "report.json",
-        ledger=folder / "ledger",
-        **given,
-    )
+    out = fp.ReleaseFile(folder / "out.csv", folder / "report.json", overwrite=overwrite)
+    return fp.release(folder / "in.csv", out=out, ledger=folder / "ledger", **given)
 
 
 def spends(folder):
@@ -129,7 +124,7 @@ def test_nothing_is_charged_before_the_charge(files, monkeypatch):
 
 def test_a_resumed_release_may_be_interrupted_again(files, monkeypatch):
     for _ in range(3):
-        kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+        kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after")
         resume = "survey" if spends(files) else None
         with pytest.raises(Killed):
             run(files, resume=resume)
@@ -166,7 +161,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_only_the_same_release_may_use_a_charge(other, files, monkeypatch):
-    kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+    kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after")
     with pytest.raises(Killed):
         run(files)
     given = (files / "in.csv").read_text()
@@ -182,17 +177,17 @@ def test_only_the_same_release_may_use_a_charge(other, files, monkeypatch):
 
 def test_the_right_one_of_several_charges_is_used(files, monkeypatch):
     for epsilon in (1.0, 2.0, 3.0):
-        kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+        kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after")
         with pytest.raises(Killed):
-            run(files, epsilon=epsilon, accept_useless=True)
+            run(files, epsilon=epsilon, accept="useless")
     for epsilon, number in ((2.0, 2), (3.0, 3), (1.0, 1)):
-        again = run(files, epsilon=epsilon, resume="survey", overwrite=True, accept_useless=True)
+        again = run(files, epsilon=epsilon, resume="survey", overwrite=True, accept="useless")
         assert again.report.receipt.number == number
     assert spends(files) == 3
 
 
 def test_the_same_release_without_resume_is_charged_with_a_warning(files, monkeypatch):
-    kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+    kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after")
     with pytest.raises(Killed):
         run(files)
     run(files, label="other", overwrite=True)  # under another label
@@ -236,7 +231,7 @@ def test_a_resume_needs_a_ledger_and_a_known_label(files):
 def test_tables_in_memory_are_resumed_in_the_same_ledger(monkeypatch):
     ledger = Ledger({"dp": 3.0})
     table = np.arange(300) % 3
-    kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after", KeyboardInterrupt)
+    kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after", KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt, match="charged dp 2 under the label 'release'"):
         fp.release(table, domain=3, epsilon=2.0, ledger=ledger)
     given = {"domain": 3, "epsilon": 2.0, "ledger": ledger, "resume": "release"}
@@ -285,7 +280,7 @@ def test_a_lazy_release_is_resumed(files, monkeypatch):
 
 
 def test_a_claim_is_in_no_export_and_leaves_the_file(files, monkeypatch):
-    kill(monkeypatch, "fastpriv.releasing.running.Run.write", "after")
+    kill(monkeypatch, "fastpriv.releasing.release.Run.write", "after")
     with pytest.raises(Killed):
         run(files)
     with Ledger.open(files / "ledger") as ledger:
@@ -315,7 +310,7 @@ def test_a_process_that_is_killed_at_any_step(what, when, state, files):
 
         setattr(target, {name!r}, ending)
         fp.release("in.csv", domain={DOMAIN!r}, epsilon=3.0, label="survey", ledger="ledger",
-                   out="out.csv", report="report.json")
+                   out=fp.ReleaseFile("out.csv", "report.json"))
     """
     words = [sys.executable, "-c", textwrap.dedent(script)]
     ended = subprocess.run(words, cwd=files, capture_output=True, check=False)
@@ -329,14 +324,15 @@ def test_a_process_that_is_killed_at_any_step(what, when, state, files):
         run(files, resume="survey", overwrite=True)
 
 
-@pytest.mark.parametrize("target", ["out", "report"])
+@pytest.mark.parametrize("target", ["path", "report"])
 def test_a_release_is_not_written_over_its_ledger(tmp_path, target):
     path = tmp_path / "study.ledger"
     Ledger.open(path, {"dp": 10.0}).close()
     table = tmp_path / "table.csv"
     table.write_text("a\nx\ny\n")
-    options = {"domain": {"a": ["x", "y"]}, "epsilon": 1.0, "overwrite": True}
-    options |= {"out": tmp_path / "released.csv", target: path}
+    files = {"path": tmp_path / "released.csv", target: path}
+    out = fp.ReleaseFile(**files, overwrite=True)
+    options = {"domain": {"a": ["x", "y"]}, "epsilon": 1.0, "out": out}
     with Ledger.open(path) as ledger:
         for books in (ledger, path):
             with pytest.raises(fp.InvalidInput, match="would be written over"):

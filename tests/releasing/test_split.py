@@ -39,7 +39,7 @@ def test_columns_have_their_own_levels():
     assert by_level.spending()["dp"] == pytest.approx(2.0)
     checked = fp.preview_release(10**5, domain=domain, epsilon=2.0, split=epsilons)
     assert checked.spending()["dp"] <= 2.0
-    matrix = by_level.channel.columns._kernels[1].matrix
+    matrix = by_level.channel.columns.kernels[1].matrix
     assert math.log(matrix[0, 0] / matrix[0, 1]) == pytest.approx(0.5)
     with pytest.raises(fp.InvalidInput, match=r"add up to 2\.0, more than 1\.5"):
         fp.preview_release(10**5, domain=domain, epsilon=1.5, split=epsilons)
@@ -89,7 +89,7 @@ def test_useless_releases_are_refused_unless_insisted_on():
     with pytest.raises(fp.Infeasible, match=r"useless.*standard error of about"):
         fp.release(wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record")
     insisted = fp.release(
-        wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record", accept_useless=True, rng=1
+        wide, domain=[6, 5, 4, 6, 5], epsilon=2.0, split="record", accept="useless", rng=1
     )
     frequencies = fp.estimate_frequencies(insisted)
     for column in frequencies.columns.values():
@@ -147,7 +147,7 @@ def test_a_file_that_grows_after_it_was_charged_is_not_released(tmp_path, monkey
 def test_cross_tabs_are_sums_of_records(sizes, split, seed):
     people = table(sizes, seed=seed)
     released = fp.release(
-        people, domain=sizes, epsilon=3.0, split=split, rng=seed, accept_useless=True
+        people, domain=sizes, epsilon=3.0, split=split, rng=seed, accept="useless"
     )
     whole = fp.estimate_frequencies(released).records.estimates.reshape(sizes)
     chosen = [2, 0]

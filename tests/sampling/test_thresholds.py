@@ -14,7 +14,7 @@ import fastpriv as fp
 from fastpriv._sampling import source as _random
 from fastpriv._sampling.sequential import States, Tree, scaled, scaled_exp, shuffle
 from fastpriv._sampling.thresholds import LawThresholds, SymmetricThresholds
-from fastpriv.channels.tilted_draws import tilted_draws
+from fastpriv.channels.tilted import tilted_draws
 from fastpriv.kernels.sampling import _coin
 from oracles import log_ratio, neighbour_pairs
 from oracles import sampling as o

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastpriv._structure.rows import RowKernel, Symmetric
-from fastpriv._structure.type_laws import rise_of_laws, rises, type_laws
+from fastpriv._structure.type_pairs import rise_of_laws, rises, type_laws
 
 
 @settings(max_examples=25)

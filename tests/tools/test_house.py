@@ -1,4 +1,4 @@
-"""The plan of the house: no cycle, no upward import, nothing private in the hallway."""
+"""The import graph: no cycle, no upward import, nothing private at the root or found by name."""
 
 import importlib.util
 import sys
@@ -28,7 +28,7 @@ def made(tmp_path, **files):
     return house.survey(tmp_path)
 
 
-def test_this_house_keeps_its_rules():
+def test_this_package_keeps_the_rules():
     found = house.survey(ROOT)
     assert found.faults == []
     assert len(found.lines) > 100
@@ -64,3 +64,16 @@ def test_relative_imports_are_followed(tmp_path):
         tmp_path, top__a="from . import c\nfrom ..bottom import b\n", top__c="", bottom__b=""
     )
     assert found.edges["fastpriv.top.a"] == {"fastpriv.top.c", "fastpriv.bottom.b"}
+
+
+def test_an_import_by_name_is_a_fault(tmp_path):
+    text = "import importlib\nimportlib.import_module('fastpriv.top.a')\n"
+    assert made(tmp_path, top__a="", bottom__b=text).faults == [
+        "imports by name: fastpriv.bottom.b"
+    ]
+
+
+def test_neighbours_and_private_attributes_are_counted(tmp_path):
+    found = made(tmp_path, top__a="from fastpriv.top.c import x\nx._y\n", top__c="x = 1\n")
+    assert found.single == ["fastpriv.top.c"]
+    assert found.private == 1

@@ -1,4 +1,4 @@
-"""Exact amounts of privacy: decimals that never round, and floats that say so.
+"""Exact amounts of privacy: decimals that never round.
 
 A float stands for the shortest decimal that reads back as it, the one that ``repr`` prints: 0.1
 is one tenth, so that ten of them are 1. Amounts are added, multiplied and compared as decimals
@@ -15,10 +15,13 @@ from typing import Any
 
 from fastpriv.errors import InvalidInput, described
 
-#: Places from 10^350 times a count of 19 digits down to 10^-390: every sum is exact.
-_EXACT = decimal.Context(prec=1000, traps=[decimal.InvalidOperation, decimal.Inexact])
-#: Decimals far beyond the range and the digits of doubles are taken for mistakes; sums have more.
-_DIGITS, SUM_DIGITS, _EXPONENT = 40, 1000, 350
+#: Digits of a level; more digits than a double has are taken for a mistake.
+_DIGITS = 40
+#: Largest exponent of a level, beyond the range of doubles.
+_EXPONENT = 350
+#: Digits of a sum: from 10^350 times a count of 19 digits down to 10^-390, so every sum is exact.
+SUM_DIGITS = 1000
+_EXACT = decimal.Context(prec=SUM_DIGITS, traps=[decimal.InvalidOperation, decimal.Inexact])
 
 ZERO = Decimal(0)
 
@@ -60,17 +63,17 @@ def minus(a: Decimal, b: Decimal) -> Decimal:
 
 
 def times(a: Decimal, count: int) -> Decimal:
-    """Return the exact product; nothing times an infinite level is nothing."""
+    """Return the exact product; zero times an infinite level is zero."""
     return _EXACT.multiply(a, Decimal(count)) if count else ZERO
 
 
 def up(exact: Decimal) -> float:
-    """Return the least float that stands for no less."""
+    """Return the smallest float whose decimal is at least this one."""
     near = float(exact)
     return near if Decimal(repr(near)) >= exact else math.nextafter(near, math.inf)
 
 
 def down(exact: Decimal) -> float:
-    """Return the largest float that stands for no more."""
+    """Return the largest float whose decimal is at most this one."""
     near = float(exact)
     return near if Decimal(repr(near)) <= exact else math.nextafter(near, -math.inf)

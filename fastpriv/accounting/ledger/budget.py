@@ -1,39 +1,127 @@
-"""What may be spent, and what a release takes of it."""
+"""What may be spent, and what a spend adds to the total of each notion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fastpriv.accounting.laws import LAWS, Law
-from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, up
-from fastpriv.accounting.ledger.charges import Offer, charge, under_one_prior, unknown_notion
-from fastpriv.accounting.ledger.rows import State
+from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
+from fastpriv.accounting.ledger.store import State
 from fastpriv.accounting.profile.relations import one_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput, described
+from fastpriv.errors import BudgetExceeded, InvalidInput, described, did_you_mean
+from fastpriv.notions.registry import NOTIONS
 
 if TYPE_CHECKING:
-    from fastpriv.accounting.ledger.composer import Composer
+    from fastpriv.accounting.ledger.profiles import Composer
 
 #: The notion whose budget may be a pair, epsilon at a delta.
 CURVE = "approximate-dp"
 
 
-class Budget:
-    """The level allowed for each notion, with the laws by which releases use it up.
+@dataclass(frozen=True)
+class Offer:
+    """What is known about a step that is to be charged.
 
-    ``delta`` is that of an (epsilon, delta) budget, whose limit is then the epsilon. Where it is
-    ``adaptive``, it holds also if levels are chosen after earlier outputs. ``stored_law`` returns
-    the composed law that the ledger's file keeps.
+    Attributes
+    ----------
+    levels : mapping
+        Its level in each notion that is known.
+    part : str or None
+        Its privacy profile as text, for budgets at (epsilon, delta).
+    prior : str or None
+        Fingerprint of the prior under which it was measured.
+    relation : str or None
+        Which databases are neighbours; None for declared levels, which hold for the ledger's.
+    profile : bool
+        Whether the step is known by an (epsilon, delta) curve, which gives few levels.
+    """
+
+    levels: Mapping[str, Decimal]
+    part: str | None = None
+    prior: str | None = None
+    relation: str | None = None
+    profile: bool = False
+
+    def charge(self, rule: Law, begun: bool, count: int) -> Decimal:
+        """Return what ``count`` steps add to the total of a notion."""
+        if begun:
+            return times(self._level(rule.later, rule), count)
+        first = self._level(rule.first, rule)
+        if count == 1:
+            return first
+        return plus(first, times(self._level(rule.later, rule), count - 1))
+
+    def _level(self, needed: str, rule: Law) -> Decimal:
+        if needed in self.levels:
+            return self.levels[needed]
+        if self.profile:
+            why = "infinite" if needed == "dp" else "not known from its profile"
+            raise InvalidInput(
+                f"the {rule.notion} budget is charged the {needed} level of this release, which is "
+                f'{why}. Use the budget {{"approximate-dp": (epsilon, delta)}}'
+            )
+        instead = "give a prior" if _under_prior(needed) else "give the channel"
+        raise InvalidInput(
+            f"the {rule.notion} budget is charged the {needed} level of this release, which is not "
+            f"known; {instead} or declare it (--level {needed}=...)"
+        )
+
+
+def declared(given: Mapping[str, Any], curve: bool) -> Offer:
+    """Return a step whose levels are declared; with its worst profile if ``curve``."""
+    for notion in given:
+        if notion not in LAWS:
+            raise _unknown_notion("a level", notion)
+    levels = {
+        notion: amount(level, f"the {notion} level")
+        for notion, level in given.items()
+        if not isinstance(level, tuple | list)  # an (epsilon, delta)
+    }
+    pairs = len(levels) < len(given)
+    return Offer(levels, _worst_profile(given) if curve else None, profile=pairs)
+
+
+def _worst_profile(given: Mapping[str, Any]) -> str:
+    from fastpriv.accounting.ledger.profiles import profile_text  # loads the kernels
+    from fastpriv.accounting.profile.profile import PrivacyProfile
+
+    level = given.get(CURVE, given.get("dp"))
+    if level is None:
+        raise InvalidInput(
+            "an (epsilon, delta) budget is charged the profile of a release; give the channel, or "
+            'declare {"approximate-dp": (epsilon, delta)} or {"dp": epsilon}'
+        )
+    pair = level if isinstance(level, tuple | list) else (level, 0)
+    if len(pair) != 2:
+        raise InvalidInput(f"declare (epsilon, delta), got {described(level)}")
+    epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
+    if epsilon == float("inf") or delta == 1.0:
+        return profile_text(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))  # reveals its input
+    return profile_text(PrivacyProfile.from_epsilon_delta(epsilon, delta))
+
+
+class Budget:
+    """The level allowed for each notion, with the rules by which steps use it up.
+
+    An (epsilon, delta) budget has a ``delta``, and its limit is the epsilon. If it is ``adaptive``,
+    it holds also for levels that are chosen after earlier outputs.
+
+    Parameters
+    ----------
+    given : mapping
+        Limits by notion.
+    stored : callable
+        Returns the bytes of the composed profiles that the ledger's file keeps, or None.
     """
 
     def __init__(
-        self, given: Mapping[str, Any], stored_law: Callable[[], bytes | None] = lambda: None
+        self, given: Mapping[str, Any], stored: Callable[[], bytes | None] = lambda: None
     ) -> None:
-        self.stored_law = stored_law
+        self._stored = stored
         if not isinstance(given, Mapping) or not given:
             raise InvalidInput(
                 f'budget must be a mapping such as {{"dp": 3.0}}, got {described(given)}'
@@ -44,61 +132,62 @@ class Budget:
         self.laws: dict[str, Law] = {}
         for notion, value in sorted(given.items(), key=lambda item: str(item[0])):
             if notion not in LAWS:
-                raise unknown_notion("a budget", notion)
-            law, limit = LAWS[notion], value
+                raise _unknown_notion("a budget", notion)
+            rule, limit = LAWS[notion], value
             if isinstance(value, tuple | list | Mapping):
                 limit, self.delta, self.adaptive = _pair(notion, value)
                 how = (
                     "zCDP levels add, chosen as one likes" if self.adaptive else "profiles compose"
                 )
-                law = replace(law, name=f"{how}; epsilon at delta {float(self.delta):g}")
+                rule = replace(rule, name=f"{how}; epsilon at delta {float(self.delta):g}")
             self.limits[notion] = _finite(limit, f"the {notion} budget")
-            self.laws[notion] = law
-        sums = [law for notion, law in self.laws.items() if not self._is_curve(notion)]
-        self._later = {law.later for law in sums}
-        self._first = self._later | {law.first for law in sums}
-        self.under_one_prior = any(under_one_prior(law) for law in sums)
+            self.laws[notion] = rule
+        sums = [rule for notion, rule in self.laws.items() if not self._is_curve(notion)]
+        self._later = {rule.later for rule in sums}
+        self._first = self._later | {rule.first for rule in sums}
+        #: Whether levels add only if all are measured under the same prior.
+        self.under_one_prior = any(map(_under_prior, self._later))
 
     def _is_curve(self, notion: str) -> bool:
         return notion == CURVE and self.delta is not None
 
     def wanted(self, begun: bool) -> set[str]:
-        """Notions that levels of a release are needed of; more for the first."""
+        """Return the notions whose levels a step needs; the first step needs more."""
         return self._later if begun else self._first
 
     def stored(self) -> dict[str, Any]:
-        """Return it as text, to be read again."""
+        """Return the budget as text, to be read again."""
         limits: dict[str, Any] = {notion: str(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
             limits[CURVE] = [limits[CURVE], str(self.delta), *["adaptive"] * self.adaptive]
         return limits
 
     def shown(self) -> dict[str, Any]:
-        """Return it as floats."""
+        """Return the budget as floats."""
         limits: dict[str, Any] = {notion: float(limit) for notion, limit in self.limits.items()}
         if self.delta is not None:
             limits[CURVE] = limits[CURVE], float(self.delta), *["adaptive"] * self.adaptive
         return limits
 
     def empty(self) -> State:
-        """Return the totals of no release."""
+        """Return the totals of no spend."""
         return State(0, dict.fromkeys(self.limits, ZERO), None, {})
 
     def charges(self, before: State, offer: Offer, count: int) -> dict[str, Decimal]:
-        """Return what releases add to each total."""
+        """Return what ``count`` steps add to each total."""
         begun = before.entries > 0
         _joined(before, offer)  # before anything is composed
         return {
             notion: self._rise(before, offer, count)
             if self._is_curve(notion)
-            else charge(self.laws[notion], offer, begun, count)
+            else offer.charge(self.laws[notion], begun, count)
             for notion in self.limits
         }
 
     def after(
         self, before: State, charged: Mapping[str, Decimal], offer: Offer, count: int
     ) -> State:
-        """Return the totals with a release, or raise if it does not fit."""
+        """Return the totals after a spend, or raise if it does not fit."""
         if offer.prior is not None and before.prior not in (None, offer.prior):
             raise InvalidInput(
                 "mutual information adds under one prior, but earlier releases of this ledger "
@@ -116,27 +205,27 @@ class Budget:
         return State(before.entries + 1, spent, prior, parts, relation=relation, recorded=recorded)
 
     def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
-        """How much epsilon rises, at the budget's delta, when the profiles are composed."""
+        """Return how much the composed epsilon rises at the budget's delta."""
         level = self.epsilon(_more(before.parts, offer.part, count))
         return max(minus(level, before.spent[CURVE]), ZERO)
 
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
-        """Epsilon of releases together at the budget's delta, rounded up."""
+        """Return epsilon of all spends together at the budget's delta, rounded up."""
         if self.adaptive:
-            from fastpriv.accounting.ledger.parts import filtered_level_of  # loads kernels
+            from fastpriv.accounting.ledger.profiles import adaptive_epsilon  # loads the kernels
 
-            return Decimal(repr(float(filtered_level_of(parts, down(self.delta or ZERO)))))
-        return Decimal(repr(float(self._composer.level(parts))))
+            return Decimal(repr(float(adaptive_epsilon(parts, down(self.delta or ZERO)))))
+        return Decimal(repr(float(self._composer.epsilon(parts))))
 
-    def keep(self, parts: Mapping[str, int]) -> bytes | None:
-        """Keep the composed law of releases; return it where the ledger's file should, too."""
+    def composed(self, parts: Mapping[str, int]) -> bytes | None:
+        """Keep the composed profiles of spends; return their bytes if the file needs them."""
         return None if self.delta is None or self.adaptive else self._composer.spent(parts)
 
     @cached_property
     def _composer(self) -> Composer:
-        from fastpriv.accounting.ledger.composer import Composer  # profiles load the kernels
+        from fastpriv.accounting.ledger.profiles import Composer  # loads the kernels
 
-        return Composer(down(self.delta or ZERO), self.stored_law)
+        return Composer(down(self.delta or ZERO), self._stored)
 
 
 def _joined(before: State, offer: Offer) -> tuple[str | None, bool]:
@@ -156,8 +245,20 @@ def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str
     return parts if part is None else {**parts, part: parts.get(part, 0) + count}
 
 
+def _under_prior(slug: str) -> bool:
+    return NOTIONS[slug].scope == "prior"
+
+
+def _unknown_notion(what: str, notion: object) -> InvalidInput:
+    """Return the error for a notion without a composition rule."""
+    return InvalidInput(
+        f"{what} must be of a notion in fastpriv.accounting.LAWS, such as 'dp'; got one of "
+        f"{described(notion)}{did_you_mean(notion, LAWS)}"
+    )
+
+
 def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
-    """Return the epsilon and the delta of a budget that has both, and whether it is adaptive."""
+    """Return epsilon and delta of a budget that has both, and whether it is adaptive."""
     if notion != CURVE:
         raise InvalidInput(
             f'an (epsilon, delta) budget is of "{CURVE}", got one of {described(notion)}'
@@ -175,12 +276,12 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
             f'the {CURVE} budget must be (epsilon, delta) or (epsilon, delta, "adaptive"); got '
             f"{described(value)}"
         ) from None
-    least = amount(delta, "delta")
-    if not 0 < least < 1:
+    exact = amount(delta, "delta")
+    if not 0 < exact < 1:
         raise InvalidInput(
             f'delta must lie between 0 and 1, got {described(delta)}; for 0 budget "dp"'
         )
-    return epsilon, least.normalize(), levels == "adaptive"
+    return epsilon, exact.normalize(), levels == "adaptive"
 
 
 def _finite(value: Any, name: str) -> Decimal:

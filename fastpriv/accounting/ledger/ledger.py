@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -14,14 +17,20 @@ from fastpriv._text import numbers
 from fastpriv._text.table import table
 from fastpriv.accounting.laws import Law
 from fastpriv.accounting.ledger.amounts import down, minus, up
-from fastpriv.accounting.ledger.budget import Budget
-from fastpriv.accounting.ledger.charges import Offer, declared
-from fastpriv.accounting.ledger.export import exported, imported
-from fastpriv.accounting.ledger.receipt import Receipt
-from fastpriv.accounting.ledger.rows import MOST_COUNT, Entry, State, checked_count, checked_label
-from fastpriv.accounting.ledger.store import Store
+from fastpriv.accounting.ledger.budget import CURVE, Budget, Offer, declared
+from fastpriv.accounting.ledger.store import (
+    MOST_COUNT,
+    UNREADABLE,
+    Entry,
+    State,
+    Store,
+    amounts_of,
+    checked_count,
+    checked_label,
+    entry_of,
+)
 from fastpriv.accounting.profile.relations import REPLACED, one_relation, optional_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described, unread
 
 if TYPE_CHECKING:
     import os
@@ -32,60 +41,104 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "Receipt"]
+
+#: Names an export, and its version.
+_FORMAT = "fastpriv ledger"
+_VERSION = 1
+_ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+#: Relative difference of two compositions of the same profiles, on whatever grids they are.
+_SAME_COMPOSITION = Decimal("1e-5")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One spend that a ledger has acknowledged.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the ledger, from 1.
+    time : datetime
+        Time of the spend in UTC, by the clock of the process that made it.
+    label : str or None
+        The name it was given.
+    count : int
+        How many steps it is for.
+    charged : dict
+        Increase of each notion's total, in nats, rounded up.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> receipt = fp.accounting.Ledger({"dp": 1.0}).spend({"dp": 0.1}, count=3, label="weekly")
+    >>> receipt.number, receipt.label, receipt.count, receipt.charged
+    (1, 'weekly', 3, {'dp': 0.3})
+    """
+
+    number: int
+    time: datetime
+    label: str | None
+    count: int
+    charged: Mapping[str, float]
+
+
+def _receipt(entry: Entry) -> Receipt:
+    charged = {notion: up(value) for notion, value in entry.charged.items()}
+    when = datetime.fromisoformat(entry.time)
+    return Receipt(entry.number, when, entry.label, entry.count, charged)
 
 
 @runtime_checkable
 class Spends(Protocol):
-    """Something that says which level of each notion it spends."""
+    """An object that reports which level of each notion it spends."""
 
     def spending(self) -> Mapping[str, float]:
         """Return a level for each notion that is known."""
 
 
 class Ledger:
-    """A privacy budget, and the releases that have been charged to it.
+    """A privacy budget, and the spends that have been charged to it.
 
     Parameters
     ----------
     budget : mapping
-        Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are those of
-        ``fastpriv.accounting.LAWS``; every release is charged in all that have a budget. For
-        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6, and
-        ``(3.0, 1e-6, "adaptive")`` holds where *levels* are chosen after earlier outputs, by the
-        rule "zcdp" of :class:`PrivacyFilter`; releases must be zCDP.
+        Total level allowed for each notion, in nats: ``{"dp": 3.0}``. Notions are the keys of
+        ``fastpriv.accounting.LAWS``; a spend is charged in all that have a budget. For
+        "approximate-dp" also a pair: ``{"approximate-dp": (3.0, 1e-6)}`` is 3 at delta 10^-6.
+        ``(3.0, 1e-6, "adaptive")`` holds also if *levels* are chosen after earlier outputs, by the
+        rule "zcdp" of :class:`PrivacyFilter`; each step must be zCDP.
     relation : {"add-or-remove", "replace-one", "replace-special"}, optional
         Which databases are neighbours. By default the relation of the first channel or profile
         that is spent: "replace-one" for channels and releases of tables.
 
     Notes
     -----
-    A release that does not fit raises :class:`~fastpriv.errors.BudgetExceeded` before anything is
-    spent. Levels are added as exact decimals, where a float stands for the decimal it is printed
-    as: ten spends of 0.1 are 1. ``spent`` is rounded up and ``remaining`` down to floats.
+    A spend that does not fit raises :class:`~fastpriv.errors.BudgetExceeded`, and nothing is spent.
+    Levels are added as exact decimals. A float stands for the decimal that it prints as, so that
+    ten spends of 0.1 are 1. ``spent`` is rounded up to floats and ``remaining`` down.
 
-    How levels add up is in ``laws``. DP levels, leakage capacities ("strong-dp",
-    "pml-all-priors"), individual capacities and maximal leakage add, even when a mechanism is
-    chosen after seeing earlier outputs. Mutual information adds for releases that are independent
-    given the database, all under one prior. The identifiability level is that of the first release
-    plus the DP levels of later ones: posterior odds are the first ones times later likelihood
-    ratios. Pointwise leakage, information privacy and divergence are those of the first release
-    plus later leakage capacities, because later outputs meet the posterior and not the prior. The
-    theorems are named in each law's ``source``. An (epsilon, delta) budget composes the privacy
-    profiles of the releases and spends the epsilon they have at its delta, far less than the sum of
-    levels; its ``spent`` is that epsilon, ``remaining`` the rest, though one more release may add
-    less to it than it would alone.
+    ``laws`` gives the composition rule of each notion and, as its ``source``, the theorem:
 
-    A ledger has one relation. What was made for another one is refused, such as a channel (one
+    - DP levels, leakage capacities ("strong-dp", "pml-all-priors"), individual capacities and
+      maximal leakage add, even if a mechanism is chosen after seeing earlier outputs.
+    - Mutual information adds for steps that are independent given the database, all under one
+      prior.
+    - The identifiability level is the level of the first step plus the DP levels of later ones.
+    - Pointwise leakage, information privacy and divergence are the level of the first step plus
+      later leakage capacities, because later outputs meet the posterior and not the prior.
+    - An (epsilon, delta) budget composes the privacy profiles of all steps. ``spent`` is their
+      epsilon at its delta, far below the sum of levels. One more step may add less to it than its
+      own epsilon.
+
+    A ledger has one relation and refuses what was made for another one, such as a channel (one
     record is replaced) after ``PrivacyProfile.gaussian(1.0)`` (one record is added or removed). A
     declared level, ``{"dp": 0.1}``, must hold for the relation of the ledger.
 
-    A ledger may be used from many threads. One in memory belongs to its process; to share a
-    budget between processes or keep it over restarts, use :meth:`open`. A spend costs one
-    transaction (microseconds in memory, a disk write in a file); totals are kept, never added up
-    again. At (epsilon, delta) the composed law of finite releases is kept too, in the file as well:
-    a spend adds its own release to it, some 20 ms, and now and then all are composed again.
-    Levels of a channel are computed at its first spend and remembered.
+    Many threads may use a ledger. A ledger in memory belongs to its process; :meth:`open` shares a
+    budget between processes and keeps it over restarts. A spend costs one transaction: microseconds
+    in memory, a disk write in a file. At (epsilon, delta) a spend adds its profile to the kept
+    composition in about 20 ms. Levels of a channel are computed at its first spend and remembered.
 
     Examples
     --------
@@ -116,11 +169,11 @@ class Ledger:
         *,
         relation: str | None = None,
     ) -> Ledger:
-        """Open the ledger in a file, and make it if it is not there and a budget is given.
+        """Open the ledger in a file; make the file if it does not exist and a budget is given.
 
-        Any number of processes may have it open and spend; each spend is one SQLite transaction
-        that is on the disk before it is acknowledged. A process that is killed loses nothing that
-        was acknowledged; a spend it was killed in may count or not.
+        Any number of processes may open it and spend. Each spend is one SQLite transaction that is
+        on the disk before it is acknowledged. A process that is killed loses no acknowledged spend;
+        the spend in progress may count or not.
 
         Parameters
         ----------
@@ -128,19 +181,20 @@ class Ledger:
             The file, in a folder that can be written. Use a local disk, or a network file system
             whose locks work.
         budget : mapping, optional
-            As for :class:`Ledger`. Must agree with that of a ledger that exists.
+            As for :class:`Ledger`. Must agree with the budget of an existing ledger.
         timeout : float
             Seconds to wait for other processes.
         relation : {"add-or-remove", "replace-one", "replace-special"}, optional
-            As for :class:`Ledger`. Must agree with that of a ledger that has one. In a ledger of an
-            earlier version, which did not check relations, it states what all spends were made for.
+            As for :class:`Ledger`. Must agree with the relation of an existing ledger. In a ledger
+            of an earlier version, which did not check relations, it states the relation of all
+            spends.
 
         Raises
         ------
         LedgerError
-            When the file cannot be used or is no ledger.
+            If the file cannot be used or is no ledger.
         InvalidInput
-            When the ledger has another budget.
+            If the ledger has another budget.
 
         Examples
         --------
@@ -168,7 +222,7 @@ class Ledger:
 
     def _attach(self, store: Store, relation: str | None) -> None:
         with store.legible:
-            self._store, self._budget = store, Budget(store.budget, store.law)
+            self._store, self._budget = store, Budget(store.budget, store.composition)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
         if relation is not None:
             try:
@@ -178,7 +232,7 @@ class Ledger:
                 raise
 
     def _state_relation(self, relation: str) -> None:
-        """Keep the relation that all spends are for, where none was stated otherwise."""
+        """Record the relation of all spends, unless another one was stated."""
 
         def make(before: State) -> tuple[list[Entry], State]:
             if before.relation not in (None, relation):
@@ -203,19 +257,19 @@ class Ledger:
         *,
         claim: str | None = None,
     ) -> Receipt:
-        """Charge releases to the budget, or raise before anything is spent.
+        """Charge a mechanism to the budget, or raise before anything is spent.
 
         Parameters
         ----------
         mechanism : channel, 2-D array, release, PrivacyProfile or mapping
-            What is released; its levels are computed, rounded up, for the probabilities that
-            ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` says
-            itself what it spends. Or levels that are declared, such as ``{"dp": 0.1}``, as
-            floats, ints, Decimals or decimal strings; they must hold for the ledger's relation.
+            The mechanism; its levels are computed, rounded up, for the probabilities that
+            ``sample`` draws with. A ``Release``, its report or a ``GeometricCount`` reports
+            itself what it spends. Declared levels, such as ``{"dp": 0.1}``, are floats, ints,
+            Decimals or decimal strings and must hold for the ledger's relation.
         prior : Distribution or 1-D array, optional
-            Law of the databases, for notions that depend on it.
+            Distribution of the databases, for notions that depend on it.
         count : int
-            How often it is released.
+            How often the mechanism is run.
         label : str, optional
             A name for the history.
         claim : str, optional
@@ -225,12 +279,12 @@ class Ledger:
         Returns
         -------
         Receipt
-            The spend counts from now on, for everybody.
+            The spend counts from now on, for every user of the ledger.
 
         Raises
         ------
         BudgetExceeded
-            Says which notion, what was asked and what remains.
+            Names the notion, the level asked for and the level that remains.
 
         Examples
         --------
@@ -250,18 +304,18 @@ class Ledger:
         def make(before: State) -> tuple[list[Entry], State]:
             charged = budget.charges(before, offer, number)
             after = replace(budget.after(before, charged, offer, number), claim=claim)
-            law = budget.keep(after.parts)
+            composition = budget.composed(after.parts)
             if self._store.path is not None:
-                after = replace(after, law=law)
+                after = replace(after, composition=composition)
             now = datetime.now(timezone.utc).isoformat()
             made[:] = [Entry(after.entries, now, name, number, charged, offer.part)]
             return made, after
 
         self._store.write(make)
-        return Receipt._of(made[0])
+        return _receipt(made[0])
 
     def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
-        """Return the charges under a label whose releases are not published, with their claims."""
+        """Return the unpublished charges under a label, with their claims."""
         pending = self._store.pending()
         receipts = self.history() if pending else []
         return [
@@ -271,14 +325,14 @@ class Ledger:
         ]
 
     def publish(self, receipt: Receipt) -> None:
-        """Close a charge with a claim, immediately before what it paid for is published.
+        """Close a charge with a claim, immediately before its release is published.
 
-        Of all who try, in whatever process, one succeeds.
+        Of all processes that try, one succeeds.
 
         Raises
         ------
         LedgerError
-            When it has been closed before. What was to be published must not be.
+            If the charge has been closed before. Then nothing may be published.
         """
         if not self._store.publish(receipt.number):
             raise LedgerError(
@@ -291,7 +345,7 @@ class Ledger:
         mechanism: AbstractChannel | ArrayLike | Mapping[str, Any] | Spends | PrivacyProfile,
         prior: Distribution | ArrayLike | None = None,
     ) -> int:
-        """How many more releases of one kind the budget has room for, together; nothing is spent.
+        """Return how often a mechanism can still be run within the budget; nothing is spent.
 
         Parameters
         ----------
@@ -315,14 +369,11 @@ class Ledger:
                 return False
             return True
 
-        low, high = 0, 1
+        high = 1
         while high <= MOST_COUNT and fits(high):
-            low, high = high, 4 * high
-        high = min(high, MOST_COUNT + 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+            high *= 4
+        counts, known = range(min(high, MOST_COUNT + 1)), high // 4
+        return bisect_left(counts, True, lo=known + 1, key=lambda count: not fits(count)) - 1
 
     def _offer(
         self,
@@ -334,7 +385,7 @@ class Ledger:
             return replace(declared(mechanism.spending(), curve), relation=REPLACED)
         if isinstance(mechanism, Mapping):
             return declared(mechanism, curve)
-        from fastpriv.accounting.ledger.levels import measured  # channels load the kernels
+        from fastpriv.accounting.ledger.levels import measured  # loads the kernels
 
         notions = budget.wanted(begun=len(self) > 0)
         return measured(mechanism, prior, notions, curve, budget.under_one_prior)
@@ -358,7 +409,7 @@ class Ledger:
 
     @property
     def remaining(self) -> dict[str, float]:
-        """Level left in each notion, rounded down: a spend of it fits."""
+        """Level left in each notion, rounded down; a spend of this level fits."""
         return dict(self._totals()[2])
 
     def _totals(self) -> tuple[State, dict[str, float], dict[str, float]]:
@@ -372,7 +423,7 @@ class Ledger:
 
     @property
     def laws(self) -> dict[str, Law]:
-        """How levels compose, with what the law needs, for each notion that has a budget."""
+        """Composition rule of each notion that has a budget, with its conditions."""
         return dict(self._budget.laws)
 
     def __len__(self) -> int:
@@ -381,10 +432,10 @@ class Ledger:
     def history(self, last: int | None = None) -> list[Receipt]:
         """Return the spends, or the last few of them, oldest first."""
         number = None if last is None else min(check.integer(last, "last", 0), MOST_COUNT)
-        return [Receipt._of(entry) for entry in self._store.snapshot(number)[1]]
+        return [_receipt(entry) for entry in self._store.snapshot(number)[1]]
 
     def report(self) -> str:
-        """Return the totals as text, each with the law it follows.
+        """Return the totals as text, each with its composition rule.
 
         Examples
         --------
@@ -394,7 +445,7 @@ class Ledger:
         >>> print(ledger.report())  # doctest: +ELLIPSIS
         notion              spent  remaining  budget  law         needs
         dp                  1      1          2       levels add  nothing: later mechanisms may ...
-        mutual-information  0.25   0.25       0.5     levels add  releases that are independent ...
+        mutual-information  0.25   0.25       0.5     levels add  outputs that are independent ...
         relation: not stated, all levels were declared
         """
         _, spent, left = self._totals()
@@ -426,16 +477,16 @@ class Ledger:
         >>> fp.accounting.Ledger.from_json(ledger.to_json())
         Ledger(dp: 0.25 of 1.0, 1 spend)
         """
-        return exported(self._budget, *self._store.snapshot())
+        return _exported(self._budget, *self._store.snapshot())
 
     @classmethod
     def from_json(cls, text: str, path: str | os.PathLike[str] | None = None) -> Ledger:
-        """Make a ledger of an export, in memory or in a new file.
+        """Make a ledger from an export, in memory or in a new file.
 
-        The totals are added up again from the spends; an export whose totals do not agree with
-        its spends, or go beyond its budget, is refused.
+        The totals are added up again from the spends. An export is refused if its totals do not
+        agree with its spends or exceed its budget.
         """
-        budget, entries, after = imported(text)
+        budget, entries, after = _imported(text)
         ledger = cls(budget.stored()) if path is None else cls.open(path, budget.stored())
 
         def make(before: State) -> tuple[list[Entry], State]:
@@ -452,7 +503,7 @@ class Ledger:
 
     @property
     def path(self) -> Path | None:
-        """The file, None of a ledger in memory."""
+        """The file; None for a ledger in memory."""
         return None if self._store.path is None else Path(self._store.path)
 
     # Leaving.
@@ -479,3 +530,82 @@ class Ledger:
                 "the whole budget; share a file: Ledger.open(path, budget)"
             )
         return Ledger.open, (self._store.path,)
+
+
+# Export and import.
+
+
+def _exported(budget: Budget, state: State, entries: list[Entry]) -> str:
+    """Return the budget, the totals, the composition rules and every spend as JSON."""
+    return json.dumps(
+        {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "budget": budget.stored(),
+            "spent": state.spent,
+            "prior": state.prior,
+            "relation": state.relation,
+            "recorded": state.recorded,
+            "laws": {notion: law.name for notion, law in budget.laws.items()},
+            "entries": [vars(entry) for entry in entries],
+        },
+        default=str,
+        indent=1,
+    )
+
+
+def _imported(text: str) -> tuple[Budget, list[Entry], State]:
+    """Read an export; its totals are added up again and must agree."""
+    try:
+        given = json.loads(text)
+        if (given["format"], given["version"]) != (_FORMAT, _VERSION):
+            raise InvalidInput(
+                f"this is {described(given['format'])} of version {described(given['version'])}, "
+                f"not {_FORMAT!r} of version {_VERSION}"
+            )
+        budget, prior = Budget(given["budget"]), checked_label(given["prior"])
+        relation = optional_relation(given.get("relation"))  # older exports have none
+        recorded = given.get("recorded") is True and "relation" in given
+        total = amounts_of(given["spent"])
+        entries = [entry_of(*map(each.__getitem__, _ENTRY_FIELDS)) for each in given["entries"]]
+    except InvalidInput:
+        raise
+    except UNREADABLE as error:
+        raise unread("export of a ledger", text, error) from None
+    after = _added_up(budget, entries, total, prior)
+    return budget, entries, replace(after, relation=relation, recorded=recorded)
+
+
+def _added_up(
+    budget: Budget, entries: list[Entry], total: Mapping[str, Decimal], prior: str | None
+) -> State:
+    state = budget.empty()
+    for entry in entries:
+        complete = (
+            entry.number == state.entries + 1
+            and entry.charged.keys() == budget.limits.keys()
+            and (entry.part is None) == (budget.delta is None)
+        )
+        if not complete:
+            raise InvalidInput(f"spend {state.entries + 1} of the export is not whole")
+        try:
+            state = budget.after(state, entry.charged, Offer({}, entry.part, prior), entry.count)
+        except BudgetExceeded as error:
+            raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
+    if state.spent != total:
+        raise InvalidInput(
+            f"the export's spends add up to {_amounts(state.spent)}, but its totals are "
+            f"{_amounts(total)}; it was changed"
+        )
+    if budget.delta is not None:
+        level = budget.epsilon(state.parts)
+        if abs(level - total[CURVE]) > total[CURVE] * _SAME_COMPOSITION:
+            raise InvalidInput(
+                f"the export's profiles compose to epsilon {level}, but its total is "
+                f"{total[CURVE]}; it was changed"
+            )
+    return state
+
+
+def _amounts(amounts: Mapping[str, Decimal]) -> str:
+    return ", ".join(f"{notion} {value}" for notion, value in amounts.items())

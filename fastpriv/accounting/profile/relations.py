@@ -16,8 +16,10 @@ REPLACED = "replace-one"
 #: One record is replaced by a blank.
 SPECIAL = "replace-special"
 RELATIONS = (ADDED, REPLACED, SPECIAL)
-#: Least and largest noise that is computed with; none at all shows everything.
-LEAST_NOISE, _MOST = 1e-6, 1e15
+#: Smallest noise that is computed with; none at all reveals everything.
+LEAST_NOISE = 1e-6
+#: Largest noise that is computed with.
+_MOST = 1e15
 
 
 def as_relation(relation: str | None) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import bisect
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
 
@@ -41,7 +42,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
     """
     runs = check.real(mean, "mean", least=1.0)
     eta = math.inf if shape == math.inf else check.real(shape, "shape", least=0.0)
-    if not profile._parts:
+    if not profile.parts:
         return profile
     orders, levels = [], []
     for s in _ORDERS.tolist():
@@ -64,7 +65,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
             (1.0 - 1.0 / c) * level - math.log(gamma) / c
             for c, level in zip(orders, levels, strict=True)
         ]
-        pure = profile._guaranteed(0.0)
+        pure = profile.cases.guaranteed(0.0)
         most = (2.0 + eta) * pure
         more = [(1.0 + eta) * min(*spent, pure)] * len(orders)
     result = [
@@ -80,12 +81,7 @@ def _gamma(mean: float, eta: float) -> float:
     """Return the gamma of a mean, rounded down: E[K] falls with it, and is 1 at gamma = 1."""
     if mean == 1.0:
         return 1.0
-    low, high = 0.0, 1.0
-    while high - low > 4.0 * ULP * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if _mean(middle, eta) > mean else (low, middle)
+    low, _ = bisect(lambda gamma: _mean(gamma, eta) > mean, 0.0, 1.0, relative=4.0 * ULP)
     return low * (1.0 - 1e-12) if low > 0.0 else 5e-324
 
 

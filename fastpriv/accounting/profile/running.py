@@ -16,20 +16,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import crossing
 from fastpriv._core.validation import Floats, Ints
-from fastpriv.accounting.profile.bounds import Listed, on_lattice, table
-from fastpriv.accounting.profile.crossing import last
-from fastpriv.accounting.profile.grid import grid_steps, spacing
-from fastpriv.accounting.profile.lattice import (
+from fastpriv.accounting.profile.composition import discrete_tilt_for
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Longs,
+    Releases,
+    discrete_cumulant,
+)
+from fastpriv.accounting.profile.engines.grid import grid_steps, spacing
+from fastpriv.accounting.profile.engines.lattice import (
     OUTSIDE,
     TURNS,
+    Listed,
     Tilted,
     characteristic_logs,
     inverted,
+    on_lattice,
     placed,
+    table,
 )
-from fastpriv.accounting.profile.measures import FINE, Longs, Measure, Releases
-from fastpriv.accounting.profile.saddle import cumulant, tilt_for
 
 #: The window is this many times as long as the law needs at first: releases widen it.
 _ROOM = 2.0
@@ -61,7 +69,7 @@ class Running:
         Log-moment at the tilt.
     amounts : ndarray
         Sums of what is small: the error of the log-moment and of the masses, how far losses may
-        have moved, the top loss, the log of the chance that no loss is infinite, the number of
+        have moved, the top loss, the log of the probability that no loss is infinite, the number of
         releases; and of the first three derivatives of the log-moment, from the 0th.
     """
 
@@ -86,8 +94,8 @@ class Running:
         hidden = _infinite(math.fsum(k * math.log1p(-m.infinite) for m, k in releases))
         if not 0.0 <= hidden < delta:
             return None
-        s = _BEFOREHAND * tilt_for(releases, max(delta - hidden, 0.1 * delta))
-        variance = cumulant(releases, s)[2]
+        s = _BEFOREHAND * discrete_tilt_for(releases, max(delta - hidden, 0.1 * delta))
+        variance = discrete_cumulant(releases, s)[2]
         if s == 0.0 or variance == 0.0:
             return None
         h = spacing(releases, s)
@@ -157,7 +165,7 @@ class Running:
                 raised(k * measure.top, 2.0),
                 lowered(k * math.log1p(-measure.infinite), 2.0),
                 k,
-                *cumulant([(measure, k)], self.s),
+                *discrete_cumulant([(measure, k)], self.s),
             ]
         return replace(self, chernoff=chernoff, places=places, log_total=log_total, amounts=amounts)
 
@@ -181,16 +189,20 @@ class Running:
         return result if abs(result - middle) <= _FAR * math.sqrt(variance) else None
 
 
-def composable(measure: Measure) -> bool:
+def composable(measure: DiscreteLosses) -> bool:
     """Whether a release can be added to a running law: it has finite losses, as they are."""
     return len(measure.losses) > 0 and measure.infinite < 1.0 and measure.shift == 0.0
 
 
 def _infinite(certain: float) -> float:
-    """Chance that some loss is infinite, from the log of the chance that none is."""
+    """Probability that some loss is infinite, from the log of the probability that none is."""
     return -math.expm1(certain)
 
 
 def _crossed(bound: Listed, hidden: float, delta: float, guess: float, top: float) -> float:
     """Return the level at which a bound on the finite part and the infinite one falls to delta."""
-    return last(lambda t: raised(hidden + bound.value(t), 2.0) > delta, guess, top)[1]
+
+    def above(t: float) -> bool:
+        return raised(hidden + bound.value(t), 2.0) > delta
+
+    return crossing(above, guess, top, 1e-9 * top)[1]

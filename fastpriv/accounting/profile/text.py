@@ -12,31 +12,31 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.allocation import Allocated
-from fastpriv.accounting.profile.atoms import Atom, from_envelope
-from fastpriv.accounting.profile.composed import Part
-from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.lopsided import (
-    Lopsided,
-    WithoutReplacement,
+from fastpriv.accounting.profile.composition import RenyiStep
+from fastpriv.accounting.profile.discrete import Step
+from fastpriv.accounting.profile.losses import ContinuousStep
+from fastpriv.accounting.profile.relations import amount_of_noise
+from fastpriv.accounting.profile.steps.allocation import Allocated
+from fastpriv.accounting.profile.steps.finite import (
+    FiniteStep,
+    FixedSizeSample,
+    SampledFinite,
     discrete_gaussian,
     discrete_laplace,
+    from_envelope,
 )
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.normal import Normal
-from fastpriv.accounting.profile.pairs import Blend, Pair
-from fastpriv.accounting.profile.relations import amount_of_noise
-from fastpriv.accounting.profile.renyi import Moments
-from fastpriv.accounting.profile.shuffled import Shuffled
-from fastpriv.accounting.profile.symmetrised import Symmetrised
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
+from fastpriv.accounting.profile.steps.laplace import Interval
+from fastpriv.accounting.profile.steps.sampling import Blend, Symmetrised
+from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, unread
 
-#: How far chances that were rounded outwards may be from those of laws.
+#: How far probabilities that were rounded outwards may be from those of laws.
 _SUMMED = 1e-6
 
 
-def plain(part: Part, curves: bool = False) -> list[Any]:
+def plain(part: Step, curves: bool = False) -> list[Any]:
     """Return what a release is, exactly, as lists, numbers and words.
 
     Parameters
@@ -44,18 +44,18 @@ def plain(part: Part, curves: bool = False) -> list[Any]:
     part : release
         What to write.
     curves : bool
-        Whether to keep only the curves of channels: enough for upper ends, and small.
+        Whether to keep only the curves of channels: enough for upper bounds, and small.
     """
-    if isinstance(part, Atom) and part.source is not None and not curves:
+    if isinstance(part, FiniteStep) and part.source is not None and not curves:
         with suppress(InvalidInput):  # else the channel does not say what defines it
             return ["channel", part.source.channel.to_dict(), part.source.slack, part.drawn]
-    if isinstance(part, WithoutReplacement):
+    if isinstance(part, FixedSizeSample):
         reached = None if part.reached is None else plain(part.reached, curves)
         return ["without-replacement", part.q, plain(part.atom, curves), reached]
     if isinstance(part, Symmetrised):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
         return ["symmetrised", [plain(pair) for pair in part.sampled], list(part.weights), attained]
-    if type(part) is Lopsided:
+    if type(part) is SampledFinite:
         return ["sampled", part.q, plain(part.atom, curves)]
     if isinstance(part, Blend):
         attained = None if part.attained_pair is None else plain(part.attained_pair)
@@ -64,7 +64,7 @@ def plain(part: Part, curves: bool = False) -> list[Any]:
     kind, *rest = part.key
     if kind == "laws":
         rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
-    if isinstance(part, Atom) and part.drawn is not None and not curves:
+    if isinstance(part, FiniteStep) and part.drawn is not None and not curves:
         rest.append(part.drawn)
     return [kind, *_listed(rest)]
 
@@ -74,16 +74,16 @@ def _listed(value: Any) -> Any:
     return [_listed(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def counted(releases: Iterable[tuple[Any, int]]) -> dict[Part, int]:
+def counted(releases: Iterable[tuple[Any, int]]) -> dict[Step, int]:
     """Return the parts that are written and their counts; one that stands twice counts twice."""
-    result: dict[Part, int] = {}
+    result: dict[Step, int] = {}
     for given, count in releases:
         part = part_of(given)
         result[part] = result.get(part, 0) + count
     return result
 
 
-def part_of(given: Any) -> Part:
+def part_of(given: Any) -> Step:
     """Return the release that was written."""
     try:
         kind, *rest = given
@@ -92,8 +92,8 @@ def part_of(given: Any) -> Part:
         raise unread("release", given, error) from None
 
 
-def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> Atom:
-    result = Atom.response(
+def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> FiniteStep:
+    result = FiniteStep.response(
         check.integer(m, "m", 1),
         check.real(epsilon, "epsilon", least=0.0),
         check.real(delta, "delta", least=0.0, most=1.0),
@@ -101,7 +101,7 @@ def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> Atom:
     return _drawn(result, drawn)
 
 
-def _drawn(response: Atom, level: Any) -> Atom:
+def _drawn(response: FiniteStep, level: Any) -> FiniteStep:
     """The release itself, or a randomised response of which only a lower level is attained."""
     if level is None:
         return response
@@ -110,17 +110,17 @@ def _drawn(response: Atom, level: Any) -> Atom:
     return response.down_to(check.real(level, "a level", least=0.0, most=response.key[2]))
 
 
-def _channel(definition: Any, slack: Any, drawn: Any) -> Atom:
+def _channel(definition: Any, slack: Any, drawn: Any) -> FiniteStep:
     channel = load(definition)
     if not isinstance(channel, AbstractChannel):
         raise InvalidInput(f"a channel is expected, got {described(channel)}")
-    return _drawn(Atom.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
+    return _drawn(FiniteStep.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
 
 
-def _laws(*both: Any) -> Atom:
+def _laws(*both: Any) -> FiniteStep:
     low, high = map(_lines, both)
     key = ("laws", low.tobytes(), high.tobytes())
-    return Atom(from_envelope(low, up=False), from_envelope(high, up=True), key)
+    return FiniteStep(from_envelope(low, up=False), from_envelope(high, up=True), key)
 
 
 def _lines(given: Any) -> Floats:
@@ -142,18 +142,18 @@ def _lines(given: Any) -> Floats:
     return lines
 
 
-def _sampled(q: Any, atom: Any) -> Lopsided:
-    return Lopsided(_finite(atom), _rate(q))
+def _sampled(q: Any, atom: Any) -> SampledFinite:
+    return SampledFinite(_finite(atom), _rate(q))
 
 
-def _without_replacement(q: Any, atom: Any, reached: Any) -> WithoutReplacement:
+def _without_replacement(q: Any, atom: Any, reached: Any) -> FixedSizeSample:
     lower = None if reached is None else _finite(reached)
-    return WithoutReplacement(_finite(atom), _rate(q), lower)
+    return FixedSizeSample(_finite(atom), _rate(q), lower)
 
 
-def _finite(atom: Any) -> Atom:
+def _finite(atom: Any) -> FiniteStep:
     result = part_of(atom)
-    if not isinstance(result, Atom):
+    if not isinstance(result, FiniteStep):
         raise InvalidInput("only finite releases are written as sampled")
     return result
 
@@ -169,28 +169,28 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
     return Symmetrised(tuple(map(_pair, sampled)), tuple(map(_rate, weights)), lower)
 
 
-def _pair(given: Any) -> Pair:
+def _pair(given: Any) -> ContinuousStep:
     result = part_of(given)
-    if not isinstance(result, Pair):
+    if not isinstance(result, ContinuousStep):
         raise InvalidInput(f"this is no pair of continuous laws: {described(given)}")
     return result
 
 
-def _mixtures(sigma: Any, up: Any, down: Any) -> Mixtures:
+def _mixtures(sigma: Any, up: Any, down: Any) -> GaussianMixture:
     shifts = [tuple((_positive(c), _rate(p)) for c, p in each) for each in (up, down)]
-    return Mixtures(_positive(sigma), shifts[0], shifts[1])
+    return GaussianMixture(_positive(sigma), shifts[0], shifts[1])
 
 
 def _shuffled(laws: Any, n: Any, alike: Any) -> Shuffled:
     return Shuffled(check.stochastic(laws, "laws"), check.integer(n, "n", 1), bool(alike))
 
 
-def _moments(orders: Any, levels: Any, rho: Any, xi: Any) -> Moments:
+def _moments(orders: Any, levels: Any, rho: Any, xi: Any) -> RenyiStep:
     at = tuple(check.real(order, "an order", least=1.0) for order in orders)
     known = tuple(check.real(level, "a level", least=0.0) for level in levels)
     if len(at) != len(known) or any(b <= a for a, b in pairwise((1.0, *at))):
         raise InvalidInput("orders must rise from above 1, each with a level")
-    return Moments(at, known, check.real(rho, "rho", 0.0), check.real(xi, "xi", 0.0))
+    return RenyiStep(at, known, check.real(rho, "rho", 0.0), check.real(xi, "xi", 0.0))
 
 
 def _rate(value: Any) -> float:
@@ -205,7 +205,7 @@ def _positive(value: Any) -> float:
     return check.real(value, "a parameter", least=5e-324)
 
 
-_KINDS: dict[str, Callable[..., Part]] = {
+_KINDS: dict[str, Callable[..., Step]] = {
     "response": _response,
     "channel": _channel,
     "laws": _laws,
@@ -214,7 +214,7 @@ _KINDS: dict[str, Callable[..., Part]] = {
     "symmetrised": _symmetrised,
     "blend": _blend,
     "mixtures": _mixtures,
-    "normal": lambda sigma: Normal(_positive(sigma)),
+    "normal": lambda sigma: GaussianNoise(_positive(sigma)),
     "laplace": lambda e, q: Interval(_positive(e), True, _rate(q)),
     "range": lambda e, q: Interval(_positive(e), False, _rate(q)),
     "discrete-gaussian": lambda s, d: discrete_gaussian(_noise(s), check.integer(d, "d", 1)),

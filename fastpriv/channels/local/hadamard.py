@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel, cannot_undo
@@ -59,7 +59,7 @@ class HadamardChannel(SupportChannel):
         self._set(k, epsilon)
         self.blocks = self._best_blocks() if blocks is None else _power(blocks, self.k)
         self._rows = -(-self.k // self.blocks)
-        self.columns = 1 << self._rows.bit_length()  # the least power of two above the rows
+        self.columns = 1 << self._rows.bit_length()  # the smallest power of two above the rows
         self.inclusion = Fraction(1, 2 * self.blocks)
         kinds = {Fraction(0)} if self.blocks > 1 else set()
         if self.k > self.blocks:
@@ -68,36 +68,36 @@ class HadamardChannel(SupportChannel):
         self._thresholds = InsideThresholds(1, 2 * self.blocks - 1, self.epsilon)
         self.growth = self._thresholds.growth
         self.listed = self.blocks * self.columns
-        self.output_space = Space._trusted((self.listed,))
+        self.output_space = Space.of((self.listed,))
 
     def _best_blocks(self) -> int:
-        """Return the number of blocks of the least variance at a share of 1/k."""
+        """Return the number of blocks of the smallest variance at a share of 1/k."""
         powers = [1 << j for j in range(self.k.bit_length()) if 1 << j <= self.k]
-        odds = Fraction(min(self._odds, Decimal(10**9)))
+        odds = Fraction(min(self.odds, Decimal(10**9)))
         if odds == 1:
             return 1
         return min(powers, key=lambda b: (_variance(odds, b, self.k, Fraction(1, self.k)), b))
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "blocks": self.blocks}
 
     def _place(self, values: Ints) -> tuple[Ints, Ints]:
         """Return the block of every value and its row of the matrix."""
         return values % self.blocks, 1 + values // self.blocks
 
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         count = self.blocks * self.columns
         return np.full(count, 1.0 / count), np.stack(
-            [self._members(np.array([y])) for y in range(count)], axis=1
+            [self.members(np.array([y])) for y in range(count)], axis=1
         )
 
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         block, row = self._place(np.arange(self.k))
         own, column = divmod(int(report[0]), self.columns)
         return np.asarray((block == own) & (_parity(row & column) == 0))
 
     @property
-    def _empty(self) -> Decimal:
+    def empty_mass(self) -> Decimal:
         """A column that is odd with every row of its block: only blocks of one or two rows."""
         full = self.k - self.blocks * (self._rows - 1)  # blocks that have the last row as well
         missed = {1: 2, 2: 4}  # one column in two, or in four
@@ -107,7 +107,7 @@ class HadamardChannel(SupportChannel):
                 lost += Fraction(blocks, missed[rows])
         return Decimal(lost.numerator) / lost.denominator / self.blocks
 
-    def _masses(self, weights: Floats) -> Floats:
+    def masses(self, weights: Floats) -> Floats:
         """Half the weight of the block, and half the signed sum over its rows."""
         table = self._table(weights)
         return np.asarray(0.5 * (table.sum(axis=1, keepdims=True) + walsh(table))).reshape(-1)
@@ -119,7 +119,7 @@ class HadamardChannel(SupportChannel):
         table[block, row] = weights
         return table
 
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         """Draw an even column of the block inside; outside an odd one, or another block.
 
         A column of the wrong parity is mended by one bit that the row has: parities are then
@@ -135,11 +135,11 @@ class HadamardChannel(SupportChannel):
         column = np.where(wrong, column ^ (row & -row), column)
         return np.where(away, (block + step) % self.blocks, block) * self.columns + column
 
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         counts = np.bincount(reports.astype(np.int64), minlength=self.blocks * self.columns)
         return counts.astype(np.float64)
 
-    def _supports(self, tally: Floats) -> Floats:
+    def supports(self, tally: Floats) -> Floats:
         """Half the reports of the block, and half their signed sum."""
         counts = tally.reshape(self.blocks, self.columns)
         both = 0.5 * (counts.sum(axis=1, keepdims=True) + walsh(counts))
@@ -163,14 +163,14 @@ class HadamardChannel(SupportChannel):
             raise cannot_undo()
         return float(_variance(self.growth, self.blocks, self.k, held))
 
-    def _moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
+    def moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
         if self.growth == 1:
             raise cannot_undo()
         block, row = self._place(np.arange(self.k))
         counts = tally.reshape(self.blocks, self.columns)
         odds, scale = float(self.growth - 1), float(self.growth + 2 * self.blocks - 1)
         estimates = (scale / odds) * walsh(counts)[block, row]
-        # A report falls into its own block with chance (e + 1)/scale, into another with 2/scale.
+        # A message falls into its own block with probability (e + 1)/scale, another with 2/scale.
         held = ((scale * counts.sum(axis=1) - 2.0 * n) / odds)[block]
         spread = scale / odds**2
         least = n * max(0.0, min(2.0 * spread, (odds + 2.0) * spread - 1.0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import below
+from fastpriv._sampling.local import below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, SymmetricThresholds
 from fastpriv._structure.geometry import Geometry, is_prime, least_dimension, primes_near
@@ -32,10 +32,10 @@ class HashingChannel(SupportChannel):
 
     A value is written with t digits in base g, a prime, and hashed to h_a(x) = <a, x> mod g. The
     seed a is a point of the projective geometry PG(t-1, g): a vector of t digits whose first digit
-    other than 0 is 1, all equally likely. Two values have equal hashes with chance exactly
+    other than 0 is 1, all equally likely. Two values have equal hashes with probability exactly
     (g^(t-1) - 1)/(g^t - 1) < 1/g, since that is the share of seeds on a hyperplane. Nothing is
-    assumed about a hash function: the law of reports is known, estimates are unbiased and their
-    variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
+    assumed about a hash function: the distribution of reports is known, estimates are unbiased and
+    their variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
     Blocki, Li and Jha 2017). A report is the pair (number of the seed, noisy hash value).
 
     Parameters
@@ -72,12 +72,12 @@ class HashingChannel(SupportChannel):
         self._thresholds = SymmetricThresholds(self.g, self.epsilon)
         self.growth = Fraction(self._thresholds.stay, self._thresholds.move)
         self.listed = self.geometry.points * self.g
-        self.output_space = Space._trusted((self.geometry.points, self.g))
+        self.output_space = Space.of((self.geometry.points, self.g))
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "g": self.g}
 
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         seeds = np.arange(self.geometry.points)
         hashes = self._hashed(seeds[:, None], np.arange(self.k))
         member = hashes[:, None, :] == np.arange(self.g)[:, None]
@@ -94,11 +94,11 @@ class HashingChannel(SupportChannel):
             total += a[..., j] * x[..., j]
         return total % self.g
 
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         return np.asarray(self._hashed(report[:1], np.arange(self.k)) == report[1])
 
     @cached_property
-    def _empty(self) -> Decimal:
+    def empty_mass(self) -> Decimal:
         """The seeds (1, 0, ..., 0) alone: the first digit takes fewer than g values.
 
         All other seeds hash the values with first digit 0, which all occur, to everything.
@@ -107,21 +107,21 @@ class HashingChannel(SupportChannel):
         digits = -(-self.k // block)
         return Decimal(self.g - digits) / Decimal(self.geometry.points * self.g)
 
-    def _masses(self, weights: Floats) -> Floats:
+    def masses(self, weights: Floats) -> Floats:
         padded = np.zeros(self.geometry.vectors)
         padded[: self.k] = weights
         return self.geometry.hyperplane_sums(padded).reshape(-1)
 
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         seeds = below(self.geometry.points, len(values), source)
         noisy = self._thresholds.draw(self._hashed(seeds, values), source)
         return np.stack([seeds, noisy], axis=1)
 
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         codes = reports[:, 0].astype(np.int64) * self.g + reports[:, 1].astype(np.int64)
         return np.bincount(codes, minlength=self.geometry.points * self.g).astype(np.float64)
 
-    def _supports(self, tally: Floats) -> Floats:
+    def supports(self, tally: Floats) -> Floats:
         """Add counts over the hyperplanes through each value. The sums are whole numbers."""
         sums = self.geometry.back_projection(tally.reshape(-1, self.g))
         return np.asarray(np.rint(sums[: self.k]))
@@ -145,15 +145,15 @@ def check_field(q: int, t: int) -> None:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Chances that a report of a uniform law supports a value, and two values."""
+    """Probabilities that a report of a uniform distribution supports a value, and two values."""
     q = geometry.q
     same = Fraction(q ** (geometry.t - 1) - 1, geometry.vectors - 1)
     return Fraction(1, q), same / q
 
 
 def _best_field(channel: SupportChannel) -> int:
-    """Return the prime g of the least variance at a share of 1/k."""
-    target = float(min(channel._odds + 1, Decimal(2 * channel.k)))
+    """Return the prime g of the smallest variance at a share of 1/k."""
+    target = float(min(channel.odds + 1, Decimal(2 * channel.k)))
     best = []
     for g in primes_near(target, channel.k, MOST_VECTORS):
         geometry = Geometry(g, least_dimension(g, channel.k))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.geometry import Geometry, primes_near
@@ -29,7 +29,7 @@ class ProjectiveChannel(SupportChannel):
     supports the true one (Feldman, Nelson, Nguyen and Talwar 2022). Every value is supported by
     (q^(t-1) - 1)/(q - 1) reports and every two values by (q^(t-2) - 1)/(q - 1). With q about
     e^epsilon + 1 the variance is nearly that of subset selection, while a report is one number of
-    about ln k nats. The dimension t is the least with (q^t - 1)/(q - 1) >= k points.
+    about ln k nats. The dimension t is the smallest with (q^t - 1)/(q - 1) >= k points.
 
     Parameters
     ----------
@@ -66,32 +66,32 @@ class ProjectiveChannel(SupportChannel):
         )
         self.growth = self._thresholds.growth
         self.listed = self.geometry.points
-        self.output_space = Space._trusted((self.geometry.points,))
+        self.output_space = Space.of((self.geometry.points,))
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "q": self.q}
 
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         vectors = self.geometry.vectors_of(np.arange(self.geometry.points))
         member = vectors[: self.k] @ vectors.T % self.q == 0
         return np.full(len(vectors), 1.0 / len(vectors)), member
 
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         values = self.geometry.vectors_of(np.arange(self.k))
         return np.asarray(values @ self.geometry.vectors_of(report)[0] % self.q == 0)
 
     @property
-    def _empty(self) -> Decimal:
+    def empty_mass(self) -> Decimal:
         """A hyperplane meets the values with first digit 0, which all occur, unless t = 2."""
         missed = self.geometry.points - self.k if self.geometry.t == 2 else 0
         return Decimal(missed) / Decimal(self.geometry.points)
 
-    def _masses(self, weights: Floats) -> Floats:
+    def masses(self, weights: Floats) -> Floats:
         padded = np.zeros(self.geometry.points)
         padded[: self.k] = weights
         return self.geometry.incidence_sums(padded)
 
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         """Draw a vector y with <x, y> = 0, other than 0, or with <x, y> = 1; then its point.
 
         A point on the hyperplane of x has q - 1 such vectors, a point off it one. All digits of y
@@ -109,11 +109,11 @@ class ProjectiveChannel(SupportChannel):
             left = left[~y[left].any(axis=1)]
         return geometry.points_of(y)
 
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         counts = np.bincount(reports.astype(np.int64), minlength=self.geometry.points)
         return counts.astype(np.float64)
 
-    def _supports(self, tally: Floats) -> Floats:
+    def supports(self, tally: Floats) -> Floats:
         """Add counts over the hyperplanes through each value. The sums are whole numbers."""
         return np.asarray(np.rint(self.geometry.incidence_sums(tally)[: self.k]))
 
@@ -131,14 +131,14 @@ def _completed(drawn: Ints, x: Ints, lead: Ints, product: Ints, q: int) -> Ints:
 
 
 def _geometry(q: int, k: int) -> Geometry:
-    """Return PG(t-1, q) of the least t >= 2 with k points, if transforms over it are feasible."""
+    """Return PG(t-1, q) of the smallest t >= 2 with k points, if transforms are feasible."""
     t = _dimension(q, k)
     check_field(q, t - 1)
     return Geometry(q, t)
 
 
 def _dimension(q: int, k: int) -> int:
-    """Return the least t >= 2 with (q^t - 1)/(q - 1) >= k."""
+    """Return the smallest t >= 2 with (q^t - 1)/(q - 1) >= k."""
     t = 2
     while (q**t - 1) // (q - 1) < k:
         t += 1
@@ -146,15 +146,15 @@ def _dimension(q: int, k: int) -> int:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Chances that a uniform point supports a value, and two values."""
+    """Probabilities that a uniform point supports a value, and two values."""
     q, t, points = geometry.q, geometry.t, geometry.points
     single = Fraction((q ** (t - 1) - 1) // (q - 1), points)
     return single, Fraction((q ** (t - 2) - 1) // (q - 1), points)
 
 
 def _best_field(channel: SupportChannel) -> int:
-    """Return the prime q of the least variance at a share of 1/k."""
-    target = float(min(channel._odds + 1, Decimal(2 * channel.k)))
+    """Return the prime q of the smallest variance at a share of 1/k."""
+    target = float(min(channel.odds + 1, Decimal(2 * channel.k)))
     best = []
     for q in primes_near(target, channel.k, MOST_VECTORS):
         geometry = Geometry(q, _dimension(q, channel.k))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import InsideThresholds, subsets
+from fastpriv._sampling.local import InsideThresholds, subsets
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv.channels.local.support import SupportChannel
@@ -31,7 +31,7 @@ class SubsetChannel(SupportChannel):
 
     A set that holds the value is e^epsilon times as likely as one that does not. With
     size = k/(e^epsilon + 1), rounded to the better side, its mean squared error is asymptotically
-    the least that the level allows (Ye and Barg 2018); size = 1 is randomised response.
+    the smallest that the level allows (Ye and Barg 2018); size = 1 is randomised response.
 
     Parameters
     ----------
@@ -68,18 +68,18 @@ class SubsetChannel(SupportChannel):
         self.inclusion, joint = _chances(self.k, self.size)
         self.joint = (joint,)
         self.width = self.size
-        self.output_space = Space._trusted((self.k,) * self.size)
+        self.output_space = Space.of((self.k,) * self.size)
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "size": self.size}
 
     @property
-    def _output_count(self) -> int:
+    def output_count(self) -> int:
         small = min(self.size, self.k - self.size)
         log = math.lgamma(self.k + 1) - math.lgamma(small + 1) - math.lgamma(self.k - small + 1)
         return math.comb(self.k, small) if log < 60.0 else 1 << int(log / math.log(2.0))
 
-    def _output_at(self, y: int) -> Ints:
+    def output_row(self, y: int) -> Ints:
         """Return the set of that number, in the order of ``itertools.combinations``."""
         held: list[int] = []
         value, rest = 0, int(y)
@@ -92,8 +92,8 @@ class SubsetChannel(SupportChannel):
             value += 1
         return np.array(held, dtype=np.int64)
 
-    def _column_of(self, output: Ints) -> int:
-        held = self._checked_reports(output[None])[0].tolist()
+    def column_index(self, output: Ints) -> int:
+        held = self.checked_reports(output[None])[0].tolist()
         passed = (
             math.comb(self.k - value - 1, self.size - j - 1)
             for j, (last, own) in enumerate(zip([-1, *held], held, strict=False))
@@ -101,20 +101,20 @@ class SubsetChannel(SupportChannel):
         )
         return sum(passed)
 
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         sets = list(itertools.combinations(range(self.k), self.size))
         member = np.zeros((self.k, len(sets)), dtype=np.bool_)
         for y, held in enumerate(sets):
             member[list(held), y] = True
         return np.full(len(sets), 1.0 / len(sets)), member
 
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         member = np.zeros(self.k, dtype=np.bool_)
-        member[self._checked_reports(report[None])[0]] = True
+        member[self.checked_reports(report[None])[0]] = True
         return member
 
-    def _checked_reports(self, reports: ArrayLike) -> Codes:
-        given = super()._checked_reports(reports)
+    def checked_reports(self, reports: ArrayLike) -> Codes:
+        given = super().checked_reports(reports)
         if (given[:, 1:] <= given[:, :-1]).any():
             raise InvalidInput(
                 "a report of a subset lists its values in increasing order, each once"
@@ -122,28 +122,28 @@ class SubsetChannel(SupportChannel):
         return given
 
     @property
-    def _empty(self) -> Decimal:
+    def empty_mass(self) -> Decimal:
         return Decimal(0)
 
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         check.fits(len(values) * self.size, "the reports", "draw fewer at a time", _DRAWN)
         inside = self._thresholds.draw(len(values), source)
         return subsets(values, inside, self.k, self.size, source)
 
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         flat = reports.reshape(-1).astype(np.int64, copy=False)
         return np.bincount(flat, minlength=self.k).astype(np.float64)
 
 
 def _chances(k: int, size: int) -> tuple[Fraction, Fraction]:
-    """Chances that a random subset holds a value, and two values."""
+    """Probabilities that a random subset holds a value, and two values."""
     return Fraction(size, k), Fraction(size * (size - 1), k * (k - 1))
 
 
 def _best_size(channel: SupportChannel) -> int:
-    """Return the size of the least variance at a share of 1/k, one of two next to k/(e^e + 1)."""
+    """Return the size of smallest variance at a share of 1/k, one of two next to k/(e^e + 1)."""
     k = channel.k
-    near = int(k / (channel._odds + 1))
+    near = int(k / (channel.odds + 1))
     sizes = {min(max(1, size), k - 1) for size in (near, near + 1)}
     return min(sizes, key=lambda size: (design_variance(channel, *_chances(k, size)), size))
 
@@ -151,9 +151,10 @@ def _best_size(channel: SupportChannel) -> int:
 def design_variance(channel: SupportChannel, single: Fraction, pair: Fraction) -> float:
     """Compare designs by (e^epsilon - 1)^2 times the variance for each record at a share of 1/k.
 
-    ``single`` and ``pair`` are the chances that a report of the law b supports a value, and two.
+    ``single`` and ``pair`` are the probabilities that a report of the distribution b supports a
+    value, and two.
     """
-    odds, k = float(min(channel._odds, Decimal(10**9))), channel.k
+    odds, k = float(min(channel.odds, Decimal(10**9))), channel.k
     total = 1.0 + (odds - 1.0) * float(single)
     p = odds * float(single) / total
     q = (float(single) + (odds - 1.0) * float(pair)) / total

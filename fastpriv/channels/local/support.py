@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.levels import inwards
+from fastpriv._matrices.ratios import inwards
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes
 from fastpriv._structure.rows import inner_level
@@ -39,16 +39,16 @@ SMALL = 1 << 16
 class SupportChannel(AbstractChannel):
     """One row of k values; a report y supports the values of a set S(y).
 
-    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a law of
-    reports under which every value is supported with the same chance pi. Two values are both
-    supported with a chance pi_2 that depends on the kind of pair only, mostly on nothing. These
-    few numbers, and the law of the size of S(y), are all that most measures need: the matrix, with
-    as many columns as there are reports, is never formed.
+    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a
+    distribution of reports under which every value is supported with the same probability pi. Two
+    values are both supported with a probability pi_2 that depends on the kind of pair only, mostly
+    on nothing. These few numbers, and the distribution of the size of S(y), are all that most
+    measures need: the matrix, with as many columns as there are reports, is never formed.
 
     A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2
     of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
-    place of e^epsilon. It defines ``_reports``, ``_members`` and ``_tally``; and ``_masses`` where
-    its reports are equally likely under b and can be listed.
+    place of e^epsilon. It defines ``draw_messages``, ``members`` and ``tally``, and ``masses``
+    where its reports are equally likely under b and can be listed.
 
     Examples
     --------
@@ -62,9 +62,9 @@ class SupportChannel(AbstractChannel):
 
     #: The level that was asked for; what is drawn has at most this level.
     epsilon: float
-    #: Chance that a report of the law b supports a value.
+    #: Probability that a report of the distribution b supports a value.
     inclusion: Fraction
-    #: Chance that it supports both of two values, for every kind of pair.
+    #: Probability that it supports both of two values, for every kind of pair.
     joint: tuple[Fraction, ...]
     #: The factor that draws realise in place of e^epsilon, exactly.
     growth: Fraction
@@ -78,7 +78,7 @@ class SupportChannel(AbstractChannel):
     symmetric: bool = False
 
     def _set(self, k: int, epsilon: float) -> None:
-        self.space = Space._trusted((_checked_size(k),))
+        self.space = Space.of((_checked_size(k),))
         self.epsilon = check.real(epsilon, "epsilon", least=0.0, most=_MOST)
 
     @property
@@ -89,40 +89,40 @@ class SupportChannel(AbstractChannel):
     # What the subclasses know of themselves.
 
     @abstractmethod
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         """List b(y) and [x in S(y)], a (k, K) array; asked only where they are few."""
 
     @abstractmethod
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         """Return which values one report supports, given as a row of the output space."""
 
     @abstractmethod
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         """Count reports in a way that adds up over parts and that estimates can be made of."""
 
-    def _supports(self, tally: Floats) -> Floats:
+    def supports(self, tally: Floats) -> Floats:
         """Return by how many of the counted reports every value is supported."""
         return tally
 
     @property
     @abstractmethod
-    def _empty(self) -> Decimal:
-        """Chance under b that a report supports no value."""
+    def empty_mass(self) -> Decimal:
+        """Probability under b that a report supports no value."""
 
-    def _masses(self, weights: Floats) -> Floats:
+    def masses(self, weights: Floats) -> Floats:
         """Return the sum of weights over S(y) for every listed report y."""
         raise NotImplementedError
 
     # What follows for all of them.
 
     @cached_property
-    def _odds(self) -> Decimal:
+    def odds(self) -> Decimal:
         """The factor e^epsilon that measures are about."""
         with localcontext(EXACT):
-            return 1 + self._excess
+            return 1 + self.excess
 
     @cached_property
-    def _excess(self) -> Decimal:
+    def excess(self) -> Decimal:
         """That factor less 1, with all its digits however small epsilon is."""
         if self.epsilon == 0.0:
             return Decimal(0)
@@ -132,31 +132,31 @@ class SupportChannel(AbstractChannel):
             return epsilon.exp() - 1
 
     @property
-    def _level(self) -> float:
+    def level(self) -> float:
         """The logarithm of that factor, rounded up."""
         return self.epsilon
 
     @cached_property
-    def _shrink(self) -> tuple[float, float]:
+    def shrink(self) -> tuple[float, float]:
         """The inverse r of the factor, and 1 - r, both to the last digit."""
         with localcontext(EXACT):
-            return float(1 / self._odds), float(self._excess / self._odds)
+            return float(1 / self.odds), float(self.excess / self.odds)
 
-    def _total(self) -> Decimal:
+    def total_weight(self) -> Decimal:
         """Z = 1 + (e^epsilon - 1) pi."""
-        return 1 + self._excess * _decimal(self.inclusion)
+        return 1 + self.excess * _decimal(self.inclusion)
 
     @cached_property
-    def _separation(self) -> Fraction:
-        """Largest chance under b that a report supports one of two values and not the other."""
+    def separation(self) -> Fraction:
+        """Largest probability under b that a message supports just one of two values."""
         return self.inclusion - min(self.joint)
 
-    def _pair(self) -> Floats:
-        """Laws of the reports of the two values that are told apart best, merged by likelihood."""
+    def most_different_rows(self) -> Floats:
+        """Rows of the two values that differ most, outputs of equal likelihood ratio merged."""
         with localcontext(EXACT):
-            own = _decimal(self._separation) / self._total()
-            more, less = float(own * self._odds), float(own)
-            rest = float(1 - own * (self._odds + 1))
+            own = _decimal(self.separation) / self.total_weight()
+            more, less = float(own * self.odds), float(own)
+            rest = float(1 - own * (self.odds + 1))
         return np.array([[more, less, rest], [less, more, rest]])
 
     def matrix(self) -> Floats:
@@ -165,12 +165,12 @@ class SupportChannel(AbstractChannel):
         It is rounded inwards: its level is at most that of the channel.
         """
         with localcontext(EXACT):
-            odds = Decimal(inner_level(self._level, 1, self.k)).exp()
-        return inwards(self._rounded(odds), self.space._axes, self._level)
+            odds = Decimal(inner_level(self.level, 1, self.k)).exp()
+        return inwards(self._rounded(odds), self.space.axes, self.level)
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles."""
-        return self._rounded(self._odds)
+        return self._rounded(self.odds)
 
     @property
     def matrix_error(self) -> float:
@@ -179,19 +179,19 @@ class SupportChannel(AbstractChannel):
 
     def _rounded(self, odds: Decimal) -> Floats:
         """Return the matrix with a factor e^epsilon of supported values, to the nearest doubles."""
-        self._check_matrix()
-        base, member = self._columns()
+        self.check_matrix_fits()
+        base, member = self.support_table()
         with localcontext(EXACT):
             total = 1 + (odds - 1) * _decimal(self.inclusion)
             low, high = float(1 / total), float(odds / total)
         return np.ascontiguousarray(base * np.where(member, high, low))
 
-    def _is_small(self) -> bool:
+    def is_small(self) -> bool:
         """Whether the matrix is small enough to be taken instead of a bracket."""
-        return self.k * self._output_count <= SMALL
+        return self.k * self.output_count <= SMALL
 
-    def _check_matrix(self) -> None:
-        count = self.k * self._output_count
+    def check_matrix_fits(self) -> None:
+        count = self.k * self.output_count
         if count > check.MAX_MATRIX:
             raise TooLarge(
                 f"the matrix of {self!r} would have {short(count)} entries, more than "
@@ -199,18 +199,18 @@ class SupportChannel(AbstractChannel):
                 "fewer values"
             )
 
-    def _output(self, prior: Distribution) -> Dense:
+    def output_distribution(self, prior: Distribution) -> Dense:
         if self.listed is None:
-            return Dense(prior._vector() @ self.nearest_matrix(), self._column_space.sizes)
-        r, loss = self._shrink
-        law = r + loss * np.clip(self._masses(prior._vector()), 0.0, 1.0)
-        return Dense._trusted(law / law.sum(), self.output_space)
+            return Dense(prior.probabilities() @ self.nearest_matrix(), self.column_space.sizes)
+        r, loss = self.shrink
+        law = r + loss * np.clip(self.masses(prior.probabilities()), 0.0, 1.0)
+        return Dense.of(law / law.sum(), self.output_space)
 
-    def _sample(self, rows: Codes, source: Source) -> Codes:
-        return self._reports(rows[:, 0].astype(np.int64), source)
+    def draw(self, rows: Codes, source: Source) -> Codes:
+        return self.draw_messages(rows[:, 0].astype(np.int64), source)
 
     @abstractmethod
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         """Draw a report for every value."""
 
     # Frequencies.
@@ -223,9 +223,9 @@ class SupportChannel(AbstractChannel):
         reports : integer array
             What ``sample`` returned, or part of it.
         """
-        return self._supports(self._tally(self._checked_reports(reports)))
+        return self.supports(self.tally(self.checked_reports(reports)))
 
-    def _checked_reports(self, reports: ArrayLike) -> Codes:
+    def checked_reports(self, reports: ArrayLike) -> Codes:
         given = np.asarray(reports)
         if given.dtype.kind == "b":
             given = given.view(np.uint8)
@@ -242,7 +242,7 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def response(self) -> tuple[Fraction, Fraction]:
-        """Chances that a report supports its own value, and that it supports another one.
+        """Probabilities that a report supports its own value, and that it supports another one.
 
         Where there are several kinds of pairs, another one of the kind that is supported together
         most often.
@@ -255,10 +255,10 @@ class SupportChannel(AbstractChannel):
     def variance(self, share: float = 0.0) -> float:
         """Variance of an estimated count, for each record, where a share of records hold it.
 
-        With p and q the chances of :attr:`response`, the estimate of n_x is
+        With p and q the probabilities of :attr:`response`, the estimate of n_x is
         (c_x - n q)/(p - q), c_x being the number of reports that support x. For a fixed table its
         variance is (n_x p (1-p) + (n - n_x) q (1-q))/(p - q)^2 (Wang, Blocki, Li and Jha 2017,
-        Theorem 2). These are the chances that draws realise, as fractions.
+        Theorem 2). These are the probabilities that draws realise, as fractions.
 
         Parameters
         ----------
@@ -276,11 +276,11 @@ class SupportChannel(AbstractChannel):
             raise cannot_undo()
         return p * (1 - p) / (p - q) ** 2, q * (1 - q) / (p - q) ** 2
 
-    def _moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
+    def moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
         """Estimate counts of all values from a tally of n reports, and the variances."""
         own, other = map(float, self._record_variances())
         p, q = self.response
-        estimates = (self._supports(tally) - n * float(q)) / float(p - q)
+        estimates = (self.supports(tally) - n * float(q)) / float(p - q)
         return estimates, np.maximum(n * other + estimates * (own - other), n * min(own, other))
 
     def __repr__(self) -> str:
@@ -288,7 +288,7 @@ class SupportChannel(AbstractChannel):
         return f"{type(self).__name__}(k={self.k}, epsilon={self.epsilon:g}, {last})"
 
     @classmethod
-    def _defined_by(cls, given: Mapping[str, Any]) -> Any:
+    def from_definition(cls, given: Mapping[str, Any]) -> Any:
         make: Any = cls
         return make(given["k"], given["epsilon"], given[cls._parameter])
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ratio_log_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._sampling.inside import bits
+from fastpriv._sampling.local import bits
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import WORDS, Codes
 from fastpriv.channels.local.support import EXACT, SupportChannel
@@ -22,7 +22,8 @@ from fastpriv.spaces import Space
 
 __all__ = ["UnaryChannel"]
 
-OPTIMISED, SYMMETRIC = "optimised", "symmetric"
+OPTIMISED = "optimised"
+SYMMETRIC = "symmetric"
 #: Bits of all reports of one call.
 _DRAWN = 1 << 30
 
@@ -30,11 +31,12 @@ _DRAWN = 1 << 30
 class UnaryChannel(SupportChannel):
     """Unary encoding: a report is k bits, each flipped by itself.
 
-    The bit of the true value is 1 with chance p, every other bit with chance q, and the level is
-    ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1), symmetric
-    encoding, as in RAPPOR, p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and Jha
-    2017). Both p and q are multiples of 2^-64, q rounded up: what is drawn is this channel itself,
-    and its level is at most epsilon. Given the number of ones a report is that of subset selection.
+    The bit of the true value is 1 with probability p, every other bit with probability q, and the
+    level is ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1),
+    symmetric encoding, as in RAPPOR, p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and
+    Jha 2017). Both p and q are multiples of 2^-64, q rounded up: what is drawn is this channel
+    itself, and its level is at most epsilon. Given the number of ones a report is that of subset
+    selection.
 
     Parameters
     ----------
@@ -72,42 +74,42 @@ class UnaryChannel(SupportChannel):
         self.growth = p * (1 - q) / (q * (1 - p))
         self.inclusion, self.joint = q, (q * q,)
         self.width = self.k
-        self.output_space = Space._trusted((2,) * self.k)
+        self.output_space = Space.of((2,) * self.k)
 
     @property
     def chances(self) -> tuple[Fraction, Fraction]:
-        """Chances p and q that the bit of the true value, and another bit, is 1."""
+        """Probabilities p and q that the bit of the true value, and another bit, is 1."""
         return Fraction(self._words_on, WORDS), Fraction(self._words_off, WORDS)
 
-    def _definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon, "encoding": self.encoding}
 
     @cached_property
-    def _excess(self) -> Decimal:
+    def excess(self) -> Decimal:
         with localcontext(EXACT):
             more = self.growth - 1
             return Decimal(more.numerator) / more.denominator
 
     @cached_property
-    def _level(self) -> float:
+    def level(self) -> float:
         return min(ratio_log_up(self.growth), self.epsilon)
 
     def _at(self, level: float) -> UnaryChannel:
         return self
 
-    def _columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
         member = np.array(list(itertools.product((0, 1), repeat=self.k)), dtype=np.bool_).T
         q = float(self.inclusion)
         return np.where(member, q, 1.0 - q).prod(axis=0), member
 
-    def _members(self, report: Ints) -> NDArray[np.bool_]:
+    def members(self, report: Ints) -> NDArray[np.bool_]:
         return np.asarray(report == 1)
 
     @property
-    def _empty(self) -> Decimal:
+    def empty_mass(self) -> Decimal:
         return (1 - Decimal(self._words_off) / WORDS) ** self.k
 
-    def _reports(self, values: Ints, source: Source) -> Codes:
+    def draw_messages(self, values: Ints, source: Source) -> Codes:
         check.fits(len(values) * self.k, "the bits of the reports", "draw fewer at a time", _DRAWN)
         width = (self.k + 63) // 64
         packed = bits(self._words_off, len(values) * width, source)
@@ -116,7 +118,7 @@ class UnaryChannel(SupportChannel):
         out[np.arange(len(values)), values] = _unpacked(own[None])[0, : len(values)]
         return np.ascontiguousarray(out)
 
-    def _tally(self, reports: Codes) -> Floats:
+    def tally(self, reports: Codes) -> Floats:
         return np.asarray(reports.sum(axis=0, dtype=np.int64), dtype=np.float64)
 
 

@@ -1,37 +1,34 @@
-"""The whole privacy-distortion curve of a small prior, in closed form."""
+"""The exact optimum at all levels: closed forms between break points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._drawing.exact import pieces as draw_pieces
-from fastpriv.design.exact.extent import Basis, End, reach, step_over
-from fastpriv.design.exact.numbers import (
-    exp_bounds,
-    level_bounds,
-    ratio_below,
-    simplest,
-)
-from fastpriv.design.exact.polynomials import Root, evaluate, polynomial
-from fastpriv.design.exact.program import Program
-from fastpriv.design.exact.proof import programs_of
-from fastpriv.design.exact.simplex import Ray, Simplex
-from fastpriv.design.exact.solve import least_ratio, vertex_at
-from fastpriv.errors import InvalidInput, SolverFailure, described
+from fastpriv._core.rounding import ULP
+from fastpriv._drawing.results import pieces as draw_pieces
+from fastpriv.design.exact.arithmetic import exp_bounds, level_bounds, ratio_below, simplest
+from fastpriv.design.exact.pieces import Basis, End, Root, evaluate, polynomial, reach, step_over
+from fastpriv.design.exact.point import least_ratio, vertex_at
+from fastpriv.design.exact.program import IntegerProgram, programs_of
+from fastpriv.design.exact.simplex import Ray, Simplex, hamming_rays
+from fastpriv.errors import InvalidInput, SolverFailure, TooLarge, described
 from fastpriv.notions.registry import COMPARED, NOTIONS
 from fastpriv.priors import Distribution, Product
-from fastpriv.priors.arguments import as_prior
+from fastpriv.priors.base import as_prior
+from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ExactCurve", "ExactPiece", "exact_curve"]
+__all__ = ["ExactCurve", "ExactPiece", "exact_curve", "hamming_threshold"]
 
 #: Most pieces before giving up.
 _MOST_PIECES = 10_000
@@ -39,7 +36,6 @@ _MOST_PIECES = 10_000
 _START = Fraction(1, 2**12)
 #: How far beyond a break point the next piece is looked for, relative to it.
 _STEPS = [Fraction(1, 2**k) for k in (40, 60, 80)]
-
 Coefficients = tuple[int, ...]
 
 
@@ -52,10 +48,10 @@ class ExactPiece:
     low, high : float
         Levels of its ends, rounded to the nearest float that the isolating interval allows.
     numerator, denominator : tuple of int
-        Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the least distortion.
+        Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the minimum distortion.
     pattern : frozenset
-        The rays in use, ``(row law, output type, powers)``: the first two numbers count the
-        programs (one unless rows are independent) and their outputs.
+        The rays in use, ``(row distribution, output type, powers)``: the first two numbers count
+        the programs (one unless rows are independent) and their outputs.
     ratios : pair of pairs of Fraction
         Rational numbers around e^low and around e^high, with no other break point inside.
 
@@ -90,7 +86,7 @@ class ExactPiece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactCurve:
-    """Least distortion as a function of the level: a quotient of polynomials on every piece.
+    """Minimum distortion as a function of the level: a quotient of polynomials on every piece.
 
     Attributes
     ----------
@@ -127,7 +123,7 @@ class ExactCurve:
         return [piece.high for piece in self.pieces[:-1]]
 
     def value(self, epsilon: float) -> Fraction:
-        """Return the least distortion at the rational ratio just below e^epsilon.
+        """Return the minimum distortion at the rational ratio just below e^epsilon.
 
         It is the very number that the exact program has for that level. Cost one evaluation.
         """
@@ -169,12 +165,12 @@ class ExactCurve:
 def exact_curve(
     prior: Distribution | ArrayLike, low: float, high: float, notion: str = "dp"
 ) -> ExactCurve:
-    """Return the least distortion at every level between two, in closed form.
+    """Return the minimum distortion at every level between two, in closed form.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases; a plain vector is that of one row.
+        Distribution of the databases; a vector is the distribution of one record.
     low, high : float
         Between which levels. For identifiability, ``low`` is at least ``prior.epsilon_x()``.
     notion : {"dp", "identifiability"}
@@ -228,7 +224,7 @@ class _Stretch:
     high: End
 
 
-def _track(program: Program, start: Fraction, end: Fraction) -> list[_Stretch]:
+def _track(program: IntegerProgram, start: Fraction, end: Fraction) -> list[_Stretch]:
     """Cover the ratios between two rational numbers by optimal bases of one program."""
     if program.size == 1:
         basis = Basis(program, [Ray(0, (0,))])
@@ -242,7 +238,7 @@ def _track(program: Program, start: Fraction, end: Fraction) -> list[_Stretch]:
 
 
 def _walk(
-    program: Program, rays: Sequence[Ray], at: Fraction, limit: Fraction, up: bool
+    program: IntegerProgram, rays: Sequence[Ray], at: Fraction, limit: Fraction, up: bool
 ) -> list[_Stretch]:
     """Follow the optimum from one ratio to another, from break point to break point."""
     stretches: list[_Stretch] = []
@@ -283,7 +279,7 @@ def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
     """Add up the curves of the programs, on the common refinement of their pieces."""
-    counts = prior._counts().tolist() if isinstance(prior, Product) else [1]
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
     near = tracks[0][0].low.bounds
@@ -354,3 +350,78 @@ def _latex(coefficients: Sequence[int]) -> str:
         number = "" if abs(c) == 1 and power else str(abs(c))
         words.append(f"{sign} {number}{power}" if words else f"{sign}{number}{power}")
     return " ".join(words) or "0"
+
+
+#: Largest prior whose lower bound is read off its vector.
+_MAX_DENSE = 1 << 20
+
+
+def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
+    """Return the level from which on randomised response solves PD-DP, exactly.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Distribution of the databases; a vector is the distribution of one record.
+
+    Returns
+    -------
+    Bracket
+        At every level from ``upper`` on, randomised response is optimal; at ``lower`` it is not
+        (unless that is 0). Some 1e-12 apart where the exact programs can be solved; otherwise
+        ``upper`` is ``prior.epsilon_hat()`` and ``lower`` a necessary condition.
+
+    Notes
+    -----
+    ``prior.epsilon_hat()`` is sufficient, and exact for independent rows. For dependent rows the
+    threshold is lower. Randomised response has one dual candidate, and is optimal where its
+    supplies can be routed away from every output; the flows are polynomials in e^epsilon, followed
+    down from ``epsilon_hat`` to the first that changes its sign. Needs python-flint; the cost is
+    that of one piece of :func:`fastpriv.exact_curve`.
+
+    Necessary: e^epsilon >= mean over rows of 1/p(x_i | x_-i) - m_i + 1, for every database x.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2])
+    >>> f"{prior.epsilon_hat():.4f} {fp.hamming_threshold(prior):.4f}"
+    '0.4643 [0.4189, 0.4189]'
+    """
+    prior = as_prior(prior)
+    enough = prior.epsilon_hat()
+    if isinstance(prior, Product) or enough in (0.0, math.inf):
+        return Bracket(enough, enough)
+    try:
+        _, (program,) = programs_of(prior, joint=False)
+        above = exp_bounds(enough)[1]
+        start = simplest(above, above * (1 + Fraction(1, 10**9)))
+        basis = Basis(program, hamming_rays(program))
+        end = reach(basis, start, Fraction(1), up=False)
+    except TooLarge:
+        return Bracket(_necessary(prior), enough)
+    if end is None:
+        return Bracket(_necessary(prior), enough)
+    if end.root is None:
+        return Bracket(0.0, 0.0)
+    below = step_over(end.root, up=False, limit=Fraction(1))
+    fails = below is not None and not basis.optimal(below)
+    least = level_bounds(below)[0] if below is not None and fails else 0.0
+    return Bracket(least, min(end.above, enough))
+
+
+def _necessary(prior: Distribution) -> float:
+    """Return a lower bound on the threshold of randomised response. Cost O(N n).
+
+    A database x differs from some y in every row. No arc away from y leaves it, so what reaches
+    it must be non-negative: the sum over rows of (e^epsilon + m_i - 1) p(x) less the sum of p
+    along row i.
+    """
+    sizes = prior.space.sizes
+    if prior.space.size > _MAX_DENSE or min(sizes) < 2:
+        return 0.0
+    cube = prior.as_dense("the threshold", _MAX_DENSE).probabilities().reshape(sizes)
+    sums = sum(cube.sum(axis=i, keepdims=True) for i in range(len(sizes)))
+    needed = float((sums / cube).max()) / len(sizes) - float(np.mean(sizes)) + 1.0
+    error = 64 * len(sizes) * max(sizes) * ULP
+    return max(0.0, math.log(needed) - error) if needed > 1.0 else 0.0

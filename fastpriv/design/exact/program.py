@@ -1,9 +1,9 @@
-"""The privacy-distortion programs as integers.
+"""The privacy-distortion programs in integers, from a prior.
 
 For every output y a vector v_y over databases lies in the cone v(x) <= a v(x') of neighbours,
-a = e^epsilon; the vectors add up to given totals, at least cost. Databases and outputs are grouped
-into types by the row permutations that leave the prior alone; without symmetry, every database is
-a type of its own.
+a = e^epsilon. The vectors add up to given totals, at minimum cost. Databases and outputs are
+grouped into types by the permutations of records that leave the prior unchanged. Without symmetry,
+every database is a type of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpriv._structure.types import Classes, Types, classes_against, compositions
+from fastpriv._structure.counts import compositions
+from fastpriv._structure.types import Blocks, Classes, Types, classes_against, types_of
+from fastpriv.design.exact.arithmetic import whole_numbers
+from fastpriv.design.reductions import swappable_rows
 from fastpriv.errors import TooLarge, short
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 
 #: Most pairs of a database and an output, after symmetry.
 MAX_PAIRS = 20_000
@@ -48,8 +52,8 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """PD-DP (``joint`` False) or PD-I in the joint law (``joint`` True), in whole numbers.
+class IntegerProgram:
+    """PD-DP (``joint`` False) or PD-I in the joint distribution (``joint`` True), in whole numbers.
 
     Over all outputs and classes u of databases of type t, the sum of count(u) v(u) is
     ``totals[t]``, and the cost is ``unit`` times that of price[t] count(u) distance(u) v(u).
@@ -79,7 +83,7 @@ class Program:
         return max(max(output.distance) for output in self.outputs)
 
 
-def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
+def integer_program(types: Types, weights: Sequence[int], joint: bool) -> IntegerProgram:
     """Return the program for a prior whose types have the given whole weights.
 
     Raises ``TooLarge`` before anything large is formed.
@@ -98,12 +102,12 @@ def build(types: Types, weights: Sequence[int], joint: bool) -> Program:
     total = sum(weights)
     if not joint:
         ones, unit = (1,) * len(sizes), Fraction(1, total)
-        return Program(types, classes, outputs, ones, tuple(weights), unit, joint)
+        return IntegerProgram(types, classes, outputs, ones, tuple(weights), unit, joint)
     # One database of type t has the probability weights[t] / (total sizes[t]).
     common = math.lcm(*sizes)
     totals = tuple(w * (common // size) for w, size in zip(weights, sizes, strict=True))
     unit = Fraction(1, total * common)
-    return Program(types, classes, outputs, totals, tuple(sizes), unit, joint)
+    return IntegerProgram(types, classes, outputs, totals, tuple(sizes), unit, joint)
 
 
 def _output(types: Types, against: Classes, size: int, sizes: list[int]) -> Output:
@@ -124,7 +128,7 @@ def _multinomial(counts: Sequence[int]) -> int:
     return math.factorial(sum(counts)) // math.prod(map(math.factorial, counts))
 
 
-def check_size(program: Program, ratio: Fraction) -> None:
+def check_size(program: IntegerProgram, ratio: Fraction) -> None:
     """Raise ``TooLarge`` where the rational numbers of a vertex would be hopelessly long."""
     bits = ratio.numerator.bit_length() * program.diameter
     bits += max(n.bit_length() for n in (*program.totals, *program.prices))
@@ -134,3 +138,47 @@ def check_size(program: Program, ratio: Fraction) -> None:
             f"most {MAX_BITS:,} are formed; leave out exact=True (--exact), or use a smaller "
             "epsilon"
         )
+
+
+def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[IntegerProgram]]:
+    """Return the way that fits the prior, and its programs: one per distinct row of a product."""
+    if isinstance(prior, Product):
+        return "rows", [
+            _over_databases(whole_numbers(law), (len(law),), joint) for law in prior.distinct
+        ]
+    if isinstance(prior, Exchangeable):
+        types = types_of(Blocks.single(prior.space.n, prior.space.sizes[0]))
+        table = prior.weights
+        weights = whole_numbers(float(table[kind[0][1:]]) for kind in types.counts)
+        return "types", [integer_program(types, weights, joint)]
+    listed = prior.as_dense("the exact program", 1 << 12)
+    exact = (
+        _chain_weights(prior)
+        if isinstance(prior, Markov)
+        else whole_numbers(listed.probabilities())
+    )
+    return "dense", [_over_databases(exact, prior.space.sizes, joint)]
+
+
+def _chain_weights(prior: Markov) -> list[int]:
+    """Return the probabilities of a chain times a number that makes all of them whole.
+
+    Every distribution is divided by its exact sum: products of floats may be rounded, or underflow.
+    """
+    steps = [whole_numbers(row) for row in prior.transition]
+    whole = math.lcm(*map(sum, steps))
+    steps = [[step * (whole // sum(row)) for step in row] for row in steps]
+    paths = list(enumerate(whole_numbers(prior.initial)))
+    for _ in range(prior.space.n - 1):
+        paths = [(b, mass * step) for a, mass in paths for b, step in enumerate(steps[a])]
+    return [mass for _, mass in paths]
+
+
+def _over_databases(exact: list[int], sizes: tuple[int, ...], joint: bool) -> IntegerProgram:
+    cube = np.array(exact, dtype=object).reshape(sizes)
+    types = types_of(swappable_rows(cube))
+    weights = [0] * len(types.counts)
+    rows = np.indices(sizes).reshape(len(sizes), -1).T
+    for t, weight in zip(types.number(rows).tolist(), exact, strict=True):
+        weights[t] += weight
+    return integer_program(types, weights, joint)

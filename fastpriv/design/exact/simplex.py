@@ -1,20 +1,332 @@
 """The simplex method over rays of the cone, in rational arithmetic.
 
 Every v_y is a sum of rays a^f, so the program is: choose rays (y, f) and scales s >= 0 whose
-columns add up to the totals, at least cost. It has one equation per type of database; a basis is
-as many rays, and improving rays come from :mod:`fastpriv.design.exact.flows`.
+columns add up to the totals, at minimum cost. It has one equation per type of database, and a basis
+has as many rays.
+
+A pattern is an integer f on the classes of one output with f(u) <= f(t) + 1 for neighbours; its
+ray v = a^f lies in the cone. A vector g lies in the dual cone if some multipliers satisfy
+
+    g(u) = slack e(u) + a (sum of l over arcs into u) - (sum of l over arcs out of u),
+
+l >= 0, slack >= 0. Multipliers that belong to the ray live on its tight arcs, f(u) = f(t) + 1.
+There, a^f(u) l is a flow from u to t: the node u receives a^f(u) (g(u) - slack e(u)) net. So the
+multipliers solve a flow problem. A cut that no flow can cross is a set on which f may be lowered by
+one, which lowers <g, v>: an improving ray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
-from fastpriv.design.exact import linear
-from fastpriv.design.exact.flows import Certificate, Pattern, normal, price, weights
-from fastpriv.design.exact.program import Program
+from fastpriv.design.exact.arithmetic import independent_columns, solve_system, solve_transposed
+from fastpriv.design.exact.program import IntegerProgram, Output
 from fastpriv.errors import SolverFailure
+
+Arc = tuple[int, int]
+#: What flows: whole numbers, or polynomials in a.
+Amount = TypeVar("Amount")
+
+
+class Forest:
+    """Nodes that are joined by and by."""
+
+    def __init__(self, count: int) -> None:
+        self._root = list(range(count))
+
+    def find(self, u: int) -> int:
+        """Return the smallest node of the tree of ``u``."""
+        root = self._root
+        while root[u] != u:
+            root[u] = root[root[u]]
+            u = root[u]
+        return u
+
+    def join(self, u: int, t: int) -> bool:
+        """Join two trees, and say whether they were two."""
+        low, high = sorted((self.find(u), self.find(t)))
+        self._root[high] = low
+        return low != high
+
+
+def components(count: int, arcs: Sequence[Arc]) -> list[int]:
+    """Return the component of every node in the graph of the given arcs, as its smallest node."""
+    forest = Forest(count)
+    for u, t in arcs:
+        forest.join(u, t)
+    return [forest.find(u) for u in range(count)]
+
+
+def tree_flows(
+    used: Sequence[Arc], others: Sequence[Arc], net: Sequence[Amount]
+) -> Iterator[Amount]:
+    """Yield the flow on every arc of a spanning forest so that every node receives its net.
+
+    The forest has the arcs in use, which form no cycle, and others where they join more. Leaves
+    are taken off one after the other. What is left at the last node of a tree is yielded too: it
+    must be zero.
+    """
+    forest = Forest(len(net))
+    chosen = {arc for arc in [*used, *others] if forest.join(*arc)}
+    near: list[set[int]] = [set() for _ in net]
+    for u, t in chosen:
+        near[u].add(t)
+        near[t].add(u)
+    total = list(net)
+    leaves = [u for u in range(len(net)) if len(near[u]) == 1]
+    done = set()
+    while leaves:
+        u = leaves.pop()
+        if not near[u]:
+            continue
+        t = near[u].pop()
+        near[t].discard(u)
+        yield total[u] if (t, u) in chosen else -total[u]  # type: ignore[operator]
+        total[t] = total[t] + total[u]  # type: ignore[operator]
+        done.add(u)
+        if len(near[t]) == 1:
+            leaves.append(t)
+    yield from (q for u, q in enumerate(total) if u not in done)
+
+
+def without_cycles(flow: dict[Arc, int]) -> list[Arc]:
+    """Push a flow around the cycles of its support until there are none; return the support."""
+    left = dict(flow)
+    while True:
+        cycle = _cycle(left)
+        if cycle is None:
+            return list(left)
+        steps = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+        along = [step for step in steps if step in left]
+        against = [(t, u) for u, t in steps if (u, t) not in left]
+        if not against:
+            along, against = against, along
+        amount = min(left[arc] for arc in against)
+        for arc in along:
+            left[arc] += amount
+        for arc in against:
+            left[arc] -= amount
+            if not left[arc]:
+                del left[arc]
+
+
+def _cycle(arcs: dict[Arc, int]) -> list[int] | None:
+    """Return the nodes of a cycle, whatever the directions of its arcs, or None."""
+    near: dict[int, list[int]] = {}
+    for u, t in arcs:
+        path = _path(near, u, t)
+        if path is not None:
+            return path
+        near.setdefault(u, []).append(t)
+        near.setdefault(t, []).append(u)
+    return None
+
+
+def _path(near: dict[int, list[int]], start: int, end: int) -> list[int] | None:
+    """Return the nodes of the path between two nodes of a forest, None if there is none."""
+    came: dict[int, int] = {start: start}
+    waiting = [start]
+    while waiting:
+        u = waiting.pop()
+        if u == end:
+            path = [u]
+            while u != start:
+                u = came[u]
+                path.append(u)
+            return path
+        for t in near.get(u, []):
+            if t not in came:
+                came[t] = u
+                waiting.append(t)
+    return None
+
+
+Pattern = tuple[int, ...]
+
+
+class Certificate(NamedTuple):
+    """Why an output cannot improve: its pattern, and a flow on the pattern's tight arcs.
+
+    The flow is that of ``scale`` (g - slack e), in whole numbers and with weights
+    ``power ** f * root ** (top - f)``; ``slack`` is given over ``scale`` too.
+    """
+
+    pattern: Pattern
+    flow: dict[Arc, int]
+    slack: int
+    scale: int
+
+
+def weights(pattern: Pattern, power: int, root: int) -> list[int]:
+    """Return (power/root)^f as whole numbers, all times root^max f."""
+    top = max(pattern)
+    table = [power**k * root ** (top - k) for k in range(top + 1)]
+    return [table[k] for k in pattern]
+
+
+def normal(pattern: Sequence[int]) -> Pattern:
+    """Shift a pattern so that its smallest power is zero."""
+    least = min(pattern)
+    return tuple(k - least for k in pattern)
+
+
+def price(
+    output: Output, pattern: Pattern, g: Sequence[int], power: int, root: int
+) -> Certificate | Pattern:
+    """Certify that <g, v> >= 0 on the whole cone, or return a pattern where it is negative.
+
+    Starting from a pattern, the slack is what makes its own reduced cost zero. Where the flow
+    does not exist, the cut gives a pattern of smaller slack, until the flow exists: then no ray
+    has a smaller cost per sum of its entries. Slacks fall strictly and patterns are finitely many,
+    so that this ends.
+    """
+    while True:
+        w = weights(pattern, power, root)
+        cost = sum(a * b for a, b in zip(w, g, strict=True))
+        scale = sum(w) if cost else 1
+        net = [a * (b * scale - cost) for a, b in zip(w, g, strict=True)]
+        flow, below = route(tight(output, pattern), net)
+        if below is None:
+            break
+        pattern = normal([k - (u in below) for u, k in enumerate(pattern)])
+    if cost < 0:
+        return connected(output, pattern, g, power, root)
+    return Certificate(pattern, flow, cost, scale)
+
+
+def tight(output: Output, pattern: Sequence[int]) -> list[Arc]:
+    """Return the arcs along which the pattern falls by one."""
+    return [(u, t) for u, t in output.arcs if pattern[u] == pattern[t] + 1]
+
+
+def route(arcs: Sequence[Arc], net: Sequence[int]) -> tuple[dict[Arc, int], set[int] | None]:
+    """Send a flow along the arcs so that every node receives its net amount.
+
+    Returns the flow, or a set of nodes that no arc leads into and that wants more than nothing.
+    Dinic's algorithm in whole numbers.
+    """
+    count = len(net)
+    ahead: list[list[int]] = [[] for _ in range(count)]
+    back: list[list[int]] = [[] for _ in range(count)]
+    for u, t in arcs:
+        ahead[u].append(t)
+        back[t].append(u)
+    flow: dict[Arc, int] = {}
+    surplus = [max(0, -n) for n in net]
+    wanted = [max(0, n) for n in net]
+    while True:
+        depth = _depths(surplus, ahead, back, flow, count)
+        if not any(wanted[u] and depth[u] >= 0 for u in range(count)):
+            break
+        _block(surplus, wanted, ahead, back, flow, depth)
+    if not any(surplus):
+        return {arc: n for arc, n in flow.items() if n}, None
+    return {}, {u for u in range(count) if depth[u] < 0}
+
+
+def _depths(
+    surplus: list[int],
+    ahead: list[list[int]],
+    back: list[list[int]],
+    flow: dict[Arc, int],
+    count: int,
+) -> list[int]:
+    """Breadth-first distance from the nodes with a surplus in the residual graph; -1 if none."""
+    depth = [0 if s else -1 for s in surplus]
+    queue = deque(u for u in range(count) if surplus[u])
+    while queue:
+        u = queue.popleft()
+        for t in ahead[u]:
+            if depth[t] < 0:
+                depth[t] = depth[u] + 1
+                queue.append(t)
+        for t in back[u]:
+            if depth[t] < 0 and flow.get((t, u)):
+                depth[t] = depth[u] + 1
+                queue.append(t)
+    return depth
+
+
+def _block(
+    surplus: list[int],
+    wanted: list[int],
+    ahead: list[list[int]],
+    back: list[list[int]],
+    flow: dict[Arc, int],
+    depth: list[int],
+) -> None:
+    """Saturate every shortest path from a surplus to a want."""
+    tried = [0] * len(surplus)
+    for start in range(len(surplus)):
+        path = [start]
+        while surplus[start] and path:
+            u = path[-1]
+            if wanted[u]:
+                _augment(path, surplus, wanted, ahead, flow)
+                path = [start]
+                continue
+            choices = len(ahead[u]) + len(back[u])
+            while tried[u] < choices:
+                k = tried[u]
+                t = ahead[u][k] if k < len(ahead[u]) else back[u][k - len(ahead[u])]
+                open_arc = k < len(ahead[u]) or bool(flow.get((t, u)))
+                if open_arc and depth[t] == depth[u] + 1:
+                    path.append(t)
+                    break
+                tried[u] += 1
+            else:
+                path.pop()
+                if path:
+                    tried[path[-1]] += 1
+
+
+def _augment(
+    path: list[int],
+    surplus: list[int],
+    wanted: list[int],
+    ahead: list[list[int]],
+    flow: dict[Arc, int],
+) -> None:
+    """Move as much as the path allows from its first node to its last."""
+    steps = list(pairwise(path))
+    returned = [(t, u) for u, t in steps if t not in ahead[u]]
+    amount = min([surplus[path[0]], wanted[path[-1]], *(flow[arc] for arc in returned)])
+    surplus[path[0]] -= amount
+    wanted[path[-1]] -= amount
+    for u, t in steps:
+        if t in ahead[u]:
+            flow[u, t] = flow.get((u, t), 0) + amount
+        else:
+            flow[t, u] -= amount
+
+
+def connected(
+    output: Output, pattern: Sequence[int], g: Sequence[int], power: int, root: int
+) -> Pattern:
+    """Return an extreme ray that costs no more: its tight arcs join all classes.
+
+    A component that stands by itself moves by whole steps in the direction that costs less until
+    it meets another one.
+    """
+    while True:
+        pattern = normal(pattern)
+        place = components(len(pattern), tight(output, pattern))
+        names = set(place)
+        if len(names) == 1:
+            return pattern
+        w = weights(pattern, power, root)
+        cost = dict.fromkeys(names, 0)
+        for c, a, b in zip(place, w, g, strict=True):
+            cost[c] += a * b
+        moved = max(names, key=lambda c: (abs(cost[c]), c))
+        step = -1 if cost[moved] > 0 else 1
+        pattern = [k + step * (c == moved) for k, c in zip(pattern, place, strict=True)]
+
 
 #: Most changes of basis before giving up. The lexicographic rule ends by itself, some day.
 _MOST_PIVOTS = 20_000
@@ -29,7 +341,7 @@ class Ray:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class OptimalBasis:
     """An optimal basis at one ratio, with its proof.
 
     ``scales`` and ``multipliers`` are numerators over their denominators; ``certificates`` has
@@ -46,7 +358,7 @@ class Optimum:
 class Simplex:
     """A basis of rays at one ratio, and the steps that improve it."""
 
-    def __init__(self, program: Program, ratio: Fraction, rays: Sequence[Ray]) -> None:
+    def __init__(self, program: IntegerProgram, ratio: Fraction, rays: Sequence[Ray]) -> None:
         self.program, self.power, self.root = program, ratio.numerator, ratio.denominator
         self.rays: list[Ray | None] = list(rays)
         self.columns = [self.column(ray) for ray in rays]
@@ -68,16 +380,16 @@ class Simplex:
 
     def _settle(self) -> None:
         """Solve for the scales, and remember the basis that ties are broken with."""
-        self.scales = linear.solve(self.columns, self.program.totals)
+        self.scales = solve_system(self.columns, self.program.totals)
         self.reference = list(self.columns)
 
-    def optimum(self) -> Optimum:
+    def optimum(self) -> OptimalBasis:
         """Improve the basis until its proof of optimality exists."""
         if min(self.scales[0]) < 0 and not self._mend():
             self._make_feasible()
         certificates = self._minimise(feasible=True)
         rays = tuple(ray for ray in self.rays if ray is not None)
-        return Optimum(rays, self.scales, self.multipliers, tuple(certificates), self.pivots)
+        return OptimalBasis(rays, self.scales, self.multipliers, tuple(certificates), self.pivots)
 
     def proof(self) -> list[Certificate] | None:
         """Return the proof that this basis is optimal as it stands, None if it is not."""
@@ -122,9 +434,9 @@ class Simplex:
             self.cost(ray) if ray is not None and feasible else int(ray is None)
             for ray in self.rays
         ]
-        self.multipliers = linear.solve_transposed(self.columns, costs)
+        self.multipliers = solve_transposed(self.columns, costs)
 
-    def reduced(self, k: int, feasible: bool = True) -> list[int]:
+    def reduced_costs(self, k: int, feasible: bool = True) -> list[int]:
         """Return count (price distance - multiplier) of every class, times the denominator."""
         output, prices = self.program.outputs[k], self.program.prices
         mu, denominator = self.multipliers
@@ -137,13 +449,13 @@ class Simplex:
     def _price(self, k: int, feasible: bool) -> Certificate | Pattern:
         output = self.program.outputs[k]
         start = self.known.get(k) or normal([-d for d in output.distance])
-        answer = price(output, start, self.reduced(k, feasible), self.power, self.root)
+        answer = price(output, start, self.reduced_costs(k, feasible), self.power, self.root)
         self.known[k] = answer.pattern if isinstance(answer, Certificate) else answer
         return answer
 
     def _improves(self, ray: Ray, feasible: bool) -> bool:
         w = weights(ray.pattern, self.power, self.root)
-        g = self.reduced(ray.output, feasible)
+        g = self.reduced_costs(ray.output, feasible)
         return sum(a * b for a, b in zip(w, g, strict=True)) < 0
 
     def _enter(self, ray: Ray) -> None:
@@ -152,15 +464,15 @@ class Simplex:
         if self.pivots > _MOST_PIVOTS:
             raise SolverFailure(f"no exact optimum after {_MOST_PIVOTS:,} changes of basis")
         column = self.column(ray)
-        direction, _ = linear.solve(self.columns, column)
+        direction, _ = solve_system(self.columns, column)
         self._replace(self._leaving(direction), ray, column)
 
     def _replace(self, place: int, ray: Ray, column: list[int]) -> None:
         self.rays[place], self.columns[place] = ray, column
-        self.scales = linear.solve(self.columns, self.program.totals)
+        self.scales = solve_system(self.columns, self.program.totals)
 
     def _leaving(self, direction: list[int]) -> int:
-        """Return the first row of the least ratio, ties broken lexicographically.
+        """Return the first row of the smallest ratio, ties broken lexicographically.
 
         The totals are thought of as perturbed by powers of an infinitesimal along the columns of
         the reference basis: no two rows tie for ever, and no basis comes back.
@@ -171,7 +483,7 @@ class Simplex:
         values = self.scales[0]
         for j in range(-1, len(self.reference)):
             if j >= 0:
-                values, _ = linear.solve(self.columns, self.reference[j])
+                values, _ = solve_system(self.columns, self.reference[j])
             best = rows[0]
             for i in rows[1:]:
                 if values[i] * direction[best] < values[best] * direction[i]:
@@ -203,14 +515,14 @@ class Simplex:
         return min(self.scales[0]) >= 0
 
     def _dual_entering(self, place: int) -> Ray | None:
-        """Return the ray of least reduced cost per unit of a negative scale that it adds.
+        """Return the ray of smallest reduced cost per unit of a negative scale that it adds.
 
         Starting with no price at all on the scale, the price is lowered to the ratio of every
         ray that it makes profitable, until there is none.
         """
         unit = [int(i == place) for i in range(self.program.size)]
-        row, _ = linear.solve_transposed(self.columns, unit)
-        reduced = [self.reduced(k) for k in range(len(self.program.outputs))]
+        row, _ = solve_transposed(self.columns, unit)
+        reduced = [self.reduced_costs(k) for k in range(len(self.program.outputs))]
         best: Ray | None = None
         price_of_cost, price_of_scale = 0, 1
         improved = True
@@ -253,13 +565,13 @@ class Simplex:
         rays = [ray for ray in spare if ray is not None]
         for ray in [*rays, *hamming_rays(self.program)]:
             column = self.column(ray)
-            if linear.solve(self.columns, column)[0][place]:
+            if solve_system(self.columns, column)[0][place]:
                 self._replace(place, ray, column)
                 return
         raise SolverFailure("the exact program has dependent equations")
 
 
-def column_of(program: Program, ray: Ray, power: int, root: int) -> list[int]:
+def column_of(program: IntegerProgram, ray: Ray, power: int, root: int) -> list[int]:
     """Return what a unit of a ray adds to every total, at the ratio power/root."""
     output, column = program.outputs[ray.output], [0] * program.size
     w = weights(ray.pattern, power, root)
@@ -268,18 +580,18 @@ def column_of(program: Program, ray: Ray, power: int, root: int) -> list[int]:
     return column
 
 
-def hamming_rays(program: Program) -> list[Ray]:
-    """Return the rays of E_d and E_i, a^-d(x, y): independent for every a > 1."""
+def hamming_rays(program: IntegerProgram) -> list[Ray]:
+    """Return the rays a^-d(x, y) of randomised response: independent for every a > 1."""
     return [
         Ray(k, normal([-d for d in output.distance])) for k, output in enumerate(program.outputs)
     ]
 
 
-def complete(program: Program, ratio: Fraction, rays: Sequence[Ray]) -> list[Ray]:
-    """Return independent rays, the given ones first, completed by those of E_d."""
+def complete(program: IntegerProgram, ratio: Fraction, rays: Sequence[Ray]) -> list[Ray]:
+    """Return independent rays, the given ones first, completed by those of randomised response."""
     pool = list(dict.fromkeys([*rays, *hamming_rays(program)]))
     power, root = ratio.numerator, ratio.denominator
-    kept = linear.independent([column_of(program, ray, power, root) for ray in pool])
+    kept = independent_columns([column_of(program, ray, power, root) for ray in pool])
     if len(kept) < program.size:
         raise SolverFailure("no independent rays were found for the exact program")
     return [pool[j] for j in kept]

@@ -1,9 +1,9 @@
-"""What an exact program returns."""
+"""The result of an exact program: its numbers, its pattern and its proof."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -12,12 +12,162 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Ints
 from fastpriv.channels import AbstractChannel
-from fastpriv.design.exact.numbers import ratio_above
-from fastpriv.design.exact.proof import value_at, verify
-from fastpriv.design.exact.vertex import Vertex
+from fastpriv.design.exact.arithmetic import is_at_most_exp, ratio_above
+from fastpriv.design.exact.pieces import extent
+from fastpriv.design.exact.program import IntegerProgram, Output, programs_of
+from fastpriv.design.exact.simplex import Arc, OptimalBasis, Ray, Simplex, components, weights
+from fastpriv.errors import SolverFailure
 from fastpriv.priors import Distribution, Product
+from fastpriv.spaces import Space
 
 __all__ = ["ExactSolution"]
+
+#: One component of an output: the power of a at every class that belongs to it.
+Component = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Multipliers of one output: of its neighbour constraints, and of v >= 0 (one for all)."""
+
+    arcs: dict[Arc, Fraction]
+    slack: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """An optimal basis: rays with their scales, and multipliers that prove it optimal.
+
+    ``totals`` are the multipliers of the equations. All numbers are in the program's own units.
+    """
+
+    program: IntegerProgram
+    ratio: Fraction
+    value: Fraction
+    rays: tuple[Ray, ...]
+    scales: tuple[Fraction, ...]
+    totals: tuple[Fraction, ...]
+    outputs: tuple[Multipliers, ...]
+
+    @classmethod
+    def of(cls, program: IntegerProgram, ratio: Fraction, optimum: OptimalBasis) -> Vertex:
+        """Turn a simplex's whole numbers into fractions."""
+        power, root = ratio.numerator, ratio.denominator
+        scales = tuple(
+            Fraction(n * root ** max(ray.pattern), optimum.scales[1])
+            for ray, n in zip(optimum.rays, optimum.scales[0], strict=True)
+        )
+        numerators, denominator = optimum.multipliers
+        totals = tuple(Fraction(n, denominator) for n in numerators)
+        outputs = []
+        for proof in optimum.certificates:
+            w = weights(proof.pattern, power, root)
+            scale = proof.scale * denominator
+            arcs = {(u, t): Fraction(amount, scale * w[u]) for (u, t), amount in proof.flow.items()}
+            outputs.append(Multipliers(arcs, Fraction(proof.slack, scale)))
+        value = sum(map(Fraction.__mul__, totals, map(Fraction, program.totals)), Fraction(0))
+        value *= program.unit
+        return cls(program, ratio, value, optimum.rays, scales, totals, tuple(outputs))
+
+    @cached_property
+    def entries(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The vector v of every output."""
+        entries = [[Fraction(0)] * len(output.row) for output in self.program.outputs]
+        powers = [self.ratio**k for k in range(self.program.diameter + 1)]
+        for ray, scale in zip(self.rays, self.scales, strict=True):
+            if scale:
+                for u, k in enumerate(ray.pattern):
+                    entries[ray.output][u] += scale * powers[k]
+        return tuple(map(tuple, entries))
+
+    @cached_property
+    def chances(self) -> tuple[tuple[Fraction, ...], ...]:
+        """p(y|x) of every class: its entry over the total of its type."""
+        totals = self.program.totals
+        return tuple(
+            tuple(v / totals[t] for v, t in zip(entry, output.row, strict=True))
+            for entry, output in zip(self.entries, self.program.outputs, strict=True)
+        )
+
+    @cached_property
+    def components(self) -> tuple[tuple[Component, ...], ...]:
+        """The powers of a inside every component of every output that is ever used."""
+        return tuple(
+            _components(output, entry, self.ratio)
+            for output, entry in zip(self.program.outputs, self.entries, strict=True)
+        )
+
+    def verify(self) -> None:
+        """Prove feasibility, dual feasibility and equality again, from the stored fractions."""
+        program = self.program
+        sums, cost = [Fraction(0)] * program.size, Fraction(0)
+        for output, entry in zip(program.outputs, self.entries, strict=True):
+            self._check_cone(output, entry)
+            for t, count, d, v in zip(
+                output.row, output.count, output.distance, entry, strict=True
+            ):
+                sums[t] += count * v
+                cost += program.prices[t] * count * d * v
+        if sums != list(program.totals):
+            raise SolverFailure("verification failed: the outputs do not add up to one")
+        for output, multipliers in zip(program.outputs, self.outputs, strict=True):
+            self._check_dual(output, multipliers)
+        bound = sum(m * b for m, b in zip(self.totals, program.totals, strict=True))
+        if not self.value == cost * program.unit == bound * program.unit:
+            raise SolverFailure("verification failed: value, cost and bound are not equal")
+
+    def _check_cone(self, output: Output, entry: tuple[Fraction, ...]) -> None:
+        if min(entry) < 0 or any(entry[u] > self.ratio * entry[t] for u, t in output.arcs):
+            raise SolverFailure("verification failed: an output breaks the privacy constraint")
+
+    def _check_dual(self, output: Output, multipliers: Multipliers) -> None:
+        """Check that count (price d - multiplier) is a sum of constraints, none negative."""
+        flows = multipliers.arcs
+        if multipliers.slack < 0 or min(flows.values(), default=Fraction(0)) < 0:
+            raise SolverFailure("verification failed: a multiplier is negative")
+        if not flows.keys() <= set(output.arcs):
+            raise SolverFailure("verification failed: a multiplier belongs to no constraint")
+        left = [multipliers.slack] * len(output.row)
+        for (u, t), amount in flows.items():
+            left[u] -= amount
+            left[t] += self.ratio * amount
+        for u, (t, count, d) in enumerate(
+            zip(output.row, output.count, output.distance, strict=True)
+        ):
+            if left[u] != count * (self.program.prices[t] * d - self.totals[t]):
+                raise SolverFailure("verification failed: the multipliers do not balance")
+
+
+def _components(
+    output: Output, entry: tuple[Fraction, ...], ratio: Fraction
+) -> tuple[Component, ...]:
+    """Join the classes along tight constraints, and read off the powers from the smallest entry."""
+    if not entry[0]:
+        return ()
+    tight = [(u, t) for u, t in output.arcs if entry[u] == ratio * entry[t]]
+    groups: dict[int, list[int]] = {}
+    for u, c in enumerate(components(len(entry), tight)):
+        groups.setdefault(c, []).append(u)
+    made = []
+    for members in groups.values():
+        least = min(entry[u] for u in members)
+        made.append({u: _power(entry[u] / least, ratio) for u in members})
+    return tuple(made)
+
+
+def _power(quotient: Fraction, ratio: Fraction) -> int:
+    k = 0
+    while quotient > 1 and ratio > 1:
+        quotient /= ratio
+        k += 1
+    return k
+
+
+def total_value(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
+    """Return the value of a solution: the sum over the rows of a product."""
+    counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
+    return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
+
 
 #: Most entries of a matrix of fractions.
 _MAX_FRACTIONS = 1 << 18
@@ -28,8 +178,8 @@ class ExactSolution:
     """An optimum in rational arithmetic, with everything that proves it.
 
     The prior is taken as the exact values of its floats divided by their sum (of a Markov chain,
-    those of its laws), and e^epsilon as the rational number ``ratio``. At that ratio nothing is
-    approximate.
+    those of its distributions), and e^epsilon as the rational number ``ratio``. At that ratio
+    nothing is approximate.
 
     Attributes
     ----------
@@ -43,7 +193,7 @@ class ExactSolution:
         Stands for e^epsilon: at most that, by a relative distance of at most
         1e-15 min(1, epsilon).
     value : Fraction
-        The least expected number of changed rows of any mechanism whose ratios are at most
+        The minimum expected number of changed records of any mechanism whose ratios are at most
         ``ratio``.
     channel : channel
         A mechanism in floats, rounded inwards: its own level, as ``fastpriv`` measures it, is at
@@ -83,7 +233,7 @@ class ExactSolution:
 
         For every output a tuple of components, empty where the output never occurs. Within a
         component, p(y|x) (for identifiability p(x, y)) is one scale times e^(epsilon k), and the
-        component maps x to k, the least k being 0. Outputs and inputs are numbered databases
+        component maps x to k, the smallest k being 0. Outputs and inputs are numbered databases
         (method "dense"); values of a row, for one distinct row after the other ("rows"); or types
         of outputs in the order of their counts, with inputs given by how many rows hold v in the
         output and s in the input, ``((v=0: s=0, 1, ...), (v=1: ...), ...)`` ("types").
@@ -134,7 +284,7 @@ class ExactSolution:
         if not isinstance(self.prior, Product):
             return tables[0]
         matrix = [[Fraction(1)]]
-        for k in self.prior._assignment.tolist():
+        for k in self.prior.assignment.tolist():
             matrix = [[a * b for a in row for b in part] for row in matrix for part in tables[k]]
         return matrix
 
@@ -146,8 +296,6 @@ class ExactSolution:
         multipliers are rational functions of e^epsilon; each end is a root of one of them. Needs
         python-flint. ``TooLarge`` where the polynomials would be hopelessly long.
         """
-        from fastpriv.design.exact.extent import extent
-
         if self.epsilon == 0.0:
             return 0.0, 0.0
         ends = [extent(vertex.program, vertex.rays, self.ratio) for vertex in self.vertices]
@@ -162,7 +310,15 @@ class ExactSolution:
         e^epsilon itself is irrational; the optimum there is between ``bound`` and ``value``,
         some 1e-15 apart.
         """
-        return value_at(self, ratio_above(self.epsilon))
+        ratio = ratio_above(self.epsilon)
+        if ratio == self.ratio:
+            return self.value
+        # The optimal rays of one ratio are a good start at the other.
+        vertices = [
+            Vertex.of(v.program, ratio, Simplex(v.program, ratio, v.rays).optimum())
+            for v in self.vertices
+        ]
+        return total_value(self.prior, vertices)
 
     def verify(self) -> bool:
         """Prove the optimum again in exact arithmetic, from the stored numbers alone.
@@ -170,7 +326,17 @@ class ExactSolution:
         Checks that the mechanism is feasible, that the multipliers are, and that both have the
         same value: then neither can be improved. Returns True, or raises ``SolverFailure``.
         """
-        verify(self)
+        _, programs = programs_of(self.prior, self.notion == "identifiability")
+        if not is_at_most_exp(self.ratio, self.epsilon):
+            raise SolverFailure("verification failed: the ratio is above e^epsilon")
+        if len(programs) != len(self.vertices):
+            raise SolverFailure("verification failed: there is not one vertex for every program")
+        for program, vertex in zip(programs, self.vertices, strict=True):
+            if vertex.ratio != self.ratio:
+                raise SolverFailure("verification failed: a vertex has another ratio")
+            replace(vertex, program=program).verify()
+        if total_value(self.prior, self.vertices) != self.value:
+            raise SolverFailure("verification failed: the value is not that of the vertices")
         return True
 
     def __repr__(self) -> str:
@@ -184,8 +350,6 @@ class ExactSolution:
 
 def _placed(vertex: Vertex) -> list[tuple[int, Ints]]:
     """For every output y in order, its type and the class of every database against it."""
-    from fastpriv.spaces import Space
-
     types = vertex.program.types
     sizes = np.empty(sum(map(len, types.blocks.rows)), dtype=np.int64)
     for rows, m in zip(types.blocks.rows, types.blocks.sizes, strict=True):

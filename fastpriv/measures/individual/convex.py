@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,29 +12,47 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import ULP
+from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
-from fastpriv.channels.rowwise import row_kinds
 from fastpriv.errors import SolverFailure
-from fastpriv.measures.individual.inputs import most_information, some_laws
-from fastpriv.measures.individual.search import widened
+from fastpriv.measures.individual.adversary import widened
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import IndividualCapacity
 
-#: Most entries of a matrix that is searched, and most pairs of a value and an output.
-_ENTRIES, _PAIRS = 1 << 20, 1 << 10
-#: Seconds for one linear program, and rounds of them for one bound.
-_SECONDS, _ROUNDS = 60.0, 12
-#: Units of work of the programs for two parts, and of a search without a time limit.
-_HALVING, _WORK = 1 << 24, 4e9
-#: Share of what is open that further laws may take off.
+#: Most entries of a matrix that is searched.
+_ENTRIES = 1 << 20
+#: Most pairs of a value and an output.
+_PAIRS = 1 << 10
+#: Seconds for one linear program.
+_SECONDS = 60.0
+#: Rounds of linear programs for one bound.
+_ROUNDS = 12
+#: Units of work of the programs for two parts.
+_HALVING = 1 << 24
+#: Units of work of a search without a time limit, some seconds.
+_WORK = 4e9
+#: Share of what is open that further distributions must take off to be worth a round.
 _OPEN = 0.2
-#: Most tangents of a concave function, and most laws that programs choose from.
-_TANGENTS, _LAWS = 8, 128
-#: Ascents, their steps, and the shares of the way to a corner that are tried.
-_STARTS, _STEPS, _SHARES = 8, 60, (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: Least probability in a logarithm, and the price of a joint law outside the simplices.
-_LEAST, _PRICE = 1e-300, 100.0
+#: Most tangents of a concave function.
+_TANGENTS = 8
+#: Most distributions that programs choose from.
+_LAWS = 128
+#: Ascents.
+_STARTS = 8
+#: Steps of an ascent.
+_STEPS = 60
+#: Factor by which a step of an ascent must gain.
+_GAINED = 1.0 + 1e-9
+#: Shares of the way to a corner that a step tries.
+_SHARES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: Smallest probability in a logarithm.
+_LEAST = 1e-300
+#: Price of a joint distribution outside the simplices.
+_PRICE = 100.0
+#: Rounds of :func:`most_information`.
+_INPUT_ROUNDS = 80
 
 
 def convex_leak(
@@ -44,23 +62,23 @@ def convex_leak(
     most: float,
     time_limit: float | None,
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and a convex set, nothing being above ``most``.
+    """Return the largest I(X_i; Y) over records i and a convex set, nothing being above ``most``.
 
     With A = x_i and the posteriors Q_y of A, I = H(A) - sum P(y) H(Q_y). Every Q_y is kept in a
-    simplex. There -H lies below the linear function with the same values at the corners, and
-    H(A) lies below tangents. So the largest mean of a vector over the set bounds I. A linear
-    program over the laws seen so far chooses the vector, and the law with this mean is the next
-    one. The simplex in which the bound is loosest is halved.
+    simplex. There -H lies below the linear function with the same values at the corners, and H(A)
+    lies below tangents. So the largest mean of a vector over the set bounds I. A linear program
+    over the distributions seen so far chooses the vector, and the distribution with this mean is
+    the next one. The simplex in which the bound is loosest is halved.
     """
-    size, outputs = channel.space.size, channel._output_count
+    size, outputs = channel.space.size, channel.output_count
     advice = "use fewer databases or outputs, or priors without bounds"
     check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
     pairs = max(channel.space.sizes) * outputs
     check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
     matrix = np.array(channel.nearest_matrix())
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
-    if priors._symmetric():  # rows of one role are alike for the set, too
-        rows = [i for i in np.unique(row_kinds(channel), return_index=True)[1] if i in rows]
+    if priors.symmetric():  # rows of one role are alike for the set, too
+        rows = [i for i in np.unique(channel.record_kinds, return_index=True)[1] if i in rows]
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
     most = min(most, most_information(matrix, priors, gap, clock)[1])
@@ -70,26 +88,27 @@ def convex_leak(
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
-    """Return what a prior of the set tells about one of the rows, and an upper bound."""
-    best, count = 0.0, 0
-    heap: list[tuple[float, int, _Row, _Part]] = []
+    """Return what a prior of the set reveals about one of the rows, and an upper bound."""
+    best, parts = 0.0, []
     for row in rows:
         best = max(best, row.climbed(meter))
     for row in rows:
         if meter.room() <= 0.0:
             return best, max(best, most)
         part, best = row.bound(row.whole(), best, gap)
-        heapq.heappush(heap, (-part.bound, count := count + 1, row, part))
-    while heap:
-        top = -heap[0][0]
-        if min(top, most) <= _enough(best, gap) or meter.room() <= 0.0:
-            break
-        _, _, row, part = heapq.heappop(heap)
+        parts.append(part)
+
+    def halves(whole: _Part) -> Iterator[_Part]:
+        nonlocal best
         meter.spend(_HALVING)
-        for half in _halves(*part[1:]):
-            part, best = row.bound(half, best, gap)
-            heapq.heappush(heap, (-min(part.bound, top), count := count + 1, row, part))
-    return best, max(best, min(most, -heap[0][0] if heap else 0.0))
+        for simplices in _halves(whole.simplices, whole.y, whole.middle):
+            part, best = whole.row.bound(simplices, best, gap)
+            yield _Part(min(part.bound, whole.bound), *part[1:])
+
+    upper = BestFirst(parts, halves).run(
+        lambda: _enough(best, gap), lambda: most <= _enough(best, gap) or meter.room() <= 0.0
+    )
+    return best, max(best, min(most, upper))
 
 
 def _enough(best: float, gap: float) -> float:
@@ -101,6 +120,7 @@ class _Part(NamedTuple):
     """An upper bound over simplices [y, corner, a], the loosest y and a posterior of it."""
 
     bound: float
+    row: _Row
     simplices: Floats
     y: int
     middle: Floats
@@ -112,7 +132,7 @@ class _Row:
     def __init__(
         self, channel: AbstractChannel, matrix: Floats, priors: ConvexPriors, i: int
     ) -> None:
-        inner, self.m = int(channel.space._strides[i]), channel.space.sizes[i]
+        inner, self.m = int(channel.space.strides[i]), channel.space.sizes[i]
         self.values: Ints = np.arange(len(matrix)) // inner % self.m
         self.W = np.ascontiguousarray(matrix[:, matrix.any(axis=0)])
         self.priors = priors
@@ -138,7 +158,7 @@ class _Row:
                 ways = [joint + share * (corner - joint) for share in _SHARES]
                 told = [_told(way, len(self.W)) for way in ways]
                 now = _told(joint, len(self.W))
-                if max(told) <= best * (1.0 + 1e-9) and max(told) <= now * (1.0 + 1e-9):
+                if max(told) <= min(best, now) * _GAINED:
                     break
                 joint = ways[int(np.argmax(told))]
                 best = max(best, *told)
@@ -157,7 +177,7 @@ class _Row:
             law = np.maximum(joint.sum(axis=1), 1e-12)
             self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
             bound = min(bound, self._proved(simplices, heights, g, tangent))
-            # More laws would take little off what is open.
+            # More distributions would take little off what is open.
             if bound <= max(_enough(best, gap), value + _OPEN * (bound - best)):
                 break
         bound = min(bound, self._proved(simplices, heights, g, self.tangents[-1]))
@@ -168,7 +188,7 @@ class _Row:
         )
         loose = chance * (loose - _minus_entropy(posterior.T[:, None])[:, 0])
         y = int(loose.argmax())
-        return _Part(bound, simplices, y, posterior[:, y]), best
+        return _Part(bound, self, simplices, y, posterior[:, y]), best
 
     def _joint(self, p: Floats) -> Floats:
         joint = np.zeros((self.m, self.W.shape[1]))
@@ -177,7 +197,7 @@ class _Row:
 
     def _largest(self, weights: Floats) -> tuple[float, Floats]:
         """Return the largest mean over the set, rounded up, and the joint law of who has it."""
-        least, law = self.priors._least_sum(-weights)
+        least, law = self.priors.smallest_sum(-weights)
         return -least, self._joint(law)
 
     def _proved(self, simplices: Floats, heights: Floats, g: Floats, tangent: Floats) -> float:
@@ -188,9 +208,9 @@ class _Row:
         """
         below = heights - np.einsum("yja,ay->yj", simplices, g)
         size = float(np.abs(g).max()) + math.log(self.m) + 1.0
-        raised = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
-        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, raised[self.values])
-        size += float(np.abs(tangent).max()) + float(np.abs(raised).max())
+        lifted = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
+        weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, lifted[self.values])
+        size += float(np.abs(tangent).max()) + float(np.abs(lifted).max())
         slack = (4.0 * self.W.shape[1] + 32.0) * ULP * size
         bound, joint = self._largest(weights)
         self.laws = np.concatenate([self.laws[1 - _LAWS :], joint[None]])
@@ -199,12 +219,12 @@ class _Row:
     def _program(
         self, simplices: Floats, heights: Floats
     ) -> tuple[float, Floats, Floats, Floats] | None:
-        """Maximise the linear bound over mixtures of laws; None if the solver fails.
+        """Maximise the linear bound over mixtures of distributions; None if the solver fails.
 
-        Variables are the shares of laws, the weights of corners and the bound on H(A). Joint laws
-        may differ from those of the corners at a price. So there is always a solution, and
-        multipliers for simplices that no prior reaches. Returns the value, the joint law, its
-        multipliers, and the mixture of tangents.
+        Variables are the shares of distributions, the weights of corners and the bound on H(A).
+        Joint distributions may differ from those of the corners at a price. So there is always a
+        solution, and multipliers for simplices that no prior reaches. Returns the value, the joint
+        distribution, its multipliers, and the mixture of tangents.
         """
         count, pairs = len(self.laws), self.m * self.W.shape[1]
         outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
@@ -243,7 +263,7 @@ class _Row:
 
 
 def _told(joint: Floats, size: int) -> float:
-    """Return I(A; Y) of a joint law that sums over ``size`` databases, rounded down."""
+    """Return I(A; Y) of a joint distribution that sums over ``size`` databases, rounded down."""
     outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     seen = joint > 0.0
     terms = joint[seen] * np.log(joint[seen] / outer[seen])
@@ -258,7 +278,7 @@ def _height(simplex: Floats, heights: Floats, q: Floats) -> float:
 
 
 def _minus_entropy(laws: Floats) -> Floats:
-    """Return sum q ln q of laws along the last axis."""
+    """Return sum q ln q of distributions along the last axis."""
     return np.asarray((laws * np.log(np.maximum(laws, _LEAST))).sum(axis=-1))
 
 
@@ -276,3 +296,45 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
         part[y, lost] = cut
         parts.append(part)
     return parts
+
+
+# The largest information over a convex set of input distributions, as a bracket.
+
+
+def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
+    """Return distributions of a set in several directions."""
+    rng = np.random.default_rng(0)  # where searches start; what they reach is computed
+    return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
+
+
+def most_information(
+    W: Floats, priors: ConvexPriors, gap: float, clock: Clock
+) -> tuple[float, float]:
+    """Return the largest I(X; Y) over a convex set of input distributions, as a bracket.
+
+    I(p) is at most <p, D(W || q)> for every output distribution q, and equal for its own. The
+    distribution with the largest mean of such a bound joins the distributions seen so far, and q
+    comes from the best mixture of these: for shares s of distributions with outputs V, it has I(s,
+    V) plus the mean information of a distribution.
+    """
+    seen = np.ascontiguousarray(W[:, W.any(axis=0)])
+    laws = np.array(some_laws(priors, _STARTS))
+    lower, upper = 0.0, math.inf
+    for _ in range(_INPUT_ROUNDS):
+        rewards = np.array([law @ _divergences(seen, law) for law in laws])
+        p = rewarded_law(laws @ seen, rewards, 0.02 * gap) @ laws
+        told = _divergences(seen, p)
+        slack = (8.0 * seen.size + 64.0) * ULP * (1.0 + float(np.abs(told).max()))
+        lower = max(lower, float(p @ told) - slack)
+        least, law = priors.smallest_sum(-told)
+        upper = min(upper, slack - least)
+        if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
+            break
+        laws = np.vstack([laws, law])
+    return max(0.0, lower), max(upper, lower)
+
+
+def _divergences(W: Floats, p: Floats) -> Floats:
+    """Return D(W_x || q) for the output distribution q of p."""
+    q = np.maximum(p @ W, _LEAST)
+    return np.asarray((W * np.log(np.maximum(W, _LEAST) / q)).sum(axis=1))

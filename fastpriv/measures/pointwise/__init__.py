@@ -1,4 +1,10 @@
-"""Pointwise maximal leakage: what one output tells about the database or about one row."""
+"""Pointwise maximal leakage: what one output reveals about the database or about one record.
+
+``database``: leakage about the database under one prior. ``record``: about one record.
+``conditional``: to somebody who knows something already. ``prior_sets``: under the worst prior of
+a set; ``convex``: its search over convex sets. ``levels``: the public functions that accept a
+prior or a set.
+"""
 
 from fastpriv.measures.pointwise.conditional import conditional_pml
 from fastpriv.measures.pointwise.database import pml
@@ -6,8 +12,8 @@ from fastpriv.measures.pointwise.levels import (
     information_privacy_level,
     max_information,
     pml_level,
+    row_pml,
 )
-from fastpriv.measures.pointwise.row import row_pml
 
 __all__ = [
     "conditional_pml",

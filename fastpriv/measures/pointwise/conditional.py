@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
@@ -10,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.leakage import Column
+from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
 from fastpriv.channels import AbstractChannel, ProductChannel
 from fastpriv.errors import InvalidInput, short
-from fastpriv.measures.arguments import as_channel, as_pair, output_rows, row_number
-from fastpriv.measures.pointwise.chains import leakage_given
+from fastpriv.measures.inputs import as_channel, as_pair, output_rows, row_number
 from fastpriv.measures.pointwise.database import ChannelLike, PriorLike, leakage_at, leakages
-from fastpriv.measures.pointwise.set_outputs import set_conditional_leakages
+from fastpriv.measures.pointwise.prior_sets import set_conditional_leakages
 from fastpriv.priors import Distribution, Markov
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.priors.sets import PriorSet
@@ -40,8 +43,8 @@ def conditional_pml(
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them: all laws, all laws of independent rows, a box, a
-        ball or a polytope.
+        Distribution of the databases, or a set of them: all distributions, all distributions of
+        independent records, a box, a ball or a polytope.
     given : mapping or boolean array
         Values of some rows, ``{row: value}``, or an event: True for every database in it.
     y : int or array of row values, optional
@@ -50,9 +53,9 @@ def conditional_pml(
     Returns
     -------
     ndarray or float
-        Nats, rounded up, as for :func:`pml`. Independent rows stay independent given rows. One
-        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few least
-        means over it for each output.
+        Nats, rounded up, as for :func:`pml`. Independent records stay independent given rows. One
+        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few
+        smallest means over it for each output.
 
     Examples
     --------
@@ -71,10 +74,10 @@ def conditional_pml(
         values = _known(mechanism, given)
         if y is not None:
             return known_leakage_at(mechanism, law, values, output_rows(mechanism, y))
-        check.fits(mechanism._output_count, "the leakage of every output", "give one y=")
+        check.fits(mechanism.output_count, "the leakage of every output", "give one y=")
         known = law.given(values)
     else:
-        known = law._dense("the law given an event")._restricted(_event(given, law.space.size))
+        known = law.as_dense("the law given an event").restricted(_event(given, law.space.size))
     if y is not None:
         return leakage_at(mechanism, known, output_rows(mechanism, y))
     return leakages(mechanism, known).above
@@ -93,13 +96,13 @@ def _set_given(
     if isinstance(given, Mapping):
         event, index = np.ones(space.size, dtype=bool), np.arange(space.size)
         for i, value in _known(mechanism, given).items():
-            event &= index // int(space._strides[i]) % space.sizes[i] == value
+            event &= index // int(space.strides[i]) % space.sizes[i] == value
     else:
         event = _event(given, space.size)
     leaks = set_conditional_leakages(priors, mechanism, event)
     if y is None:
         return leaks
-    return float(leaks[mechanism._column_of(output_rows(mechanism, y))])
+    return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
 
 
 def _known(mechanism: AbstractChannel, given: Mapping[int, int]) -> dict[int, int]:
@@ -139,5 +142,37 @@ def _product_known_leakage_at(
 ) -> float:
     """Along a chain; otherwise under the prior given the values."""
     if isinstance(prior, Markov | HiddenMarkov):
-        return leakage_given(prior, channel._kernels, values, y)
+        return leakage_given(prior, channel.kernels, values, y)
     return leakage_at(channel, prior.given(values), y)
+
+
+def leakage_given(
+    prior: Distribution, kernels: RowKernels, values: dict[int, int], y: Ints
+) -> float:
+    """Return the leakage of one output to somebody who knows some rows. Rounded up.
+
+    Known rows reveal nothing more. The probability of the other outputs together with the known
+    values, and that of the known values, come from one pass along the rows each.
+    """
+    sizes, plain = distinct_sizes(prior.space.sizes)
+    shown = [RowKernel(np.eye(m)) for m in sizes]
+    silent = RowKernels([*(RowKernel(np.ones((m, 1))) for m in sizes), *shown], plain.copy())
+    mixed = RowKernels([*kernels.distinct, *shown], kernels.assignment.copy())
+    nothing, where = np.zeros_like(y), y.copy()
+    possible = True
+    for i, value in values.items():
+        possible = possible and bool(kernels[i].matrix[value, y[i]] > 0.0)
+        silent.assignment[i] = len(sizes) + plain[i]
+        mixed.assignment[i] = len(kernels.distinct) + plain[i]
+        nothing[i] = where[i] = value
+    known = prior.column(silent, nothing)
+    if known.mass == -math.inf:
+        raise InvalidInput(
+            "the given values of rows have probability zero together; nothing can be conditioned "
+            "on that"
+        )
+    both = prior.column(mixed, where)
+    if not possible or both.mass == -math.inf:
+        return 0.0
+    error = both.error + known.error + 4.0 * ULP * abs(both.mass)
+    return Column(both.best, both.mass - known.mass, error).leakage()

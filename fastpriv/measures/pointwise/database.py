@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial, singledispatch
 from typing import overload
 
@@ -10,33 +11,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP, sum_up
+from fastpriv._core.rounding import LEAST, ULP, raised, round_up, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, matrix_leakages
-from fastpriv._structure.leakage import vector_leakages
-from fastpriv.channels import (
-    AbstractChannel,
-    Channel,
-    ProductChannel,
-    QueryChannel,
-    TiltedChannel,
-)
-from fastpriv.channels.columns import ColumnsChannel
+from fastpriv._structure.leakage import Column, log_masses, vector_leakages
+from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
+from fastpriv._structure.type_pairs import TypePairs
+from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.local import SupportChannel
-from fastpriv.channels.posterior import PosteriorChain
-from fastpriv.channels.rowwise import row_kernels
-from fastpriv.channels.tilted import TiltedProduct
+from fastpriv.channels.record import ColumnsChannel
+from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
-from fastpriv.measures.arguments import as_pair, output_rows
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
+from fastpriv.measures.inputs import as_pair, measured, output_rows, table
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.pointwise.rows import rows_leakages, rows_levels
-from fastpriv.measures.pointwise.types import tilted_types
-from fastpriv.measures.stacks import measured
-from fastpriv.priors import Distribution, Exchangeable, Markov
-from fastpriv.priors.columns import column
-from fastpriv.priors.exchanged import as_exchangeable
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.exchangeable import OutputForm
 from fastpriv.results import Bracket
 
 __all__ = ["pml"]
@@ -61,7 +52,7 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     y : int or array of row values, optional
         One output, by index or by rows; then only its own leakage is computed.
 
@@ -69,8 +60,8 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     -------
     ndarray or float
         Nats, rounded up. All outputs: one pass over a matrix (two where leakage is small),
-        O(N n m) for row-by-row channels. One output: O(n m^2) on a Markov prior and O(n) on
-        independent rows and exchangeable bits, so that a million rows are no obstacle.
+        O(N n m) for record-by-record channels. One output: O(n m^2) on a Markov prior and O(n) on
+        independent records and exchangeable bits, so that a million rows are no obstacle.
 
     Examples
     --------
@@ -100,8 +91,8 @@ def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
     errors, the leakage capacity is a second bound.
     """
-    matrix, error = np.array(channel.nearest_matrix()), channel.matrix_error
-    both = matrix_leakages(matrix, prior._vector(), error, prior._logs())
+    matrix, error = table(channel), channel.matrix_error
+    both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
     if error == 0.0:
         return both
     most = extreme_level(channel)
@@ -118,7 +109,7 @@ def level_bounds(
     channel: AbstractChannel, prior: Distribution
 ) -> tuple[float | Bracket, float | Bracket]:
     """Return the largest of both leakages, as brackets where a long chain has only bounds."""
-    kernels = row_kernels(channel)
+    kernels = channel.kernels
     if kernels is not None and isinstance(prior, Markov) and is_long(prior):
         return leakage_bounds(prior, kernels)
     return leakage_levels(channel, prior)
@@ -127,28 +118,23 @@ def level_bounds(
 @singledispatch
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
     """Return the pointwise maximal leakage of one output, given as a row of the output space."""
-    return float(leakages(channel, prior).above[channel._column_of(y)])
-
-
-@leakages.register
-def _dense_leakages(channel: Channel, prior: Distribution) -> Leakages:
-    return matrix_leakages(channel._matrix, prior._vector(), logs=prior._logs())
+    return float(leakages(channel, prior).above[channel.column_index(y)])
 
 
 @leakage_at.register
 def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel._matrix[:, [channel._column_of(y)]])
-    return float(matrix_leakages(one, prior._vector(), logs=prior._logs()).above[0])
+    one = np.ascontiguousarray(channel.table()[:, [channel.column_index(y)]])
+    return float(matrix_leakages(one, prior.probabilities(), logs=prior.logs_if_rare()).above[0])
 
 
 @leakage_levels.register
 def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float, float]:
     """One pass over the matrix; in vectors over outputs where some are rare."""
-    if prior._logs() is None:
+    if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
-        above = measured(run, channel._matrix, prior._vector()[None])
+        above = measured(run, channel.table(), prior.probabilities()[None])
         if not math.isnan(above):
             return above, below.item()
     return leakages(channel, prior).largest()
@@ -161,76 +147,79 @@ def _both_levels(below: Floats, W: Floats, P: Floats, off: float, above: Floats)
 @leakages.register
 def _product_leakages(channel: ProductChannel, prior: Distribution) -> Leakages:
     """In the structure of the prior."""
-    channel._check_vector()
-    return rows_leakages(prior, channel._kernels)
+    channel.check_vector_fits()
+    return rows_leakages(prior, channel.kernels)
 
 
 @leakage_levels.register
 def _product_leakage_levels(channel: ProductChannel, prior: Distribution) -> tuple[float, float]:
     """In the structure of the prior."""
-    return rows_levels(prior, channel._kernels)
+    return rows_levels(prior, channel.kernels)
 
 
 @leakage_at.register
 def _product_leakage_at(channel: ProductChannel, prior: Distribution, y: Ints) -> float:
     """In the structure of the prior."""
-    return column(prior, channel._kernels, y).leakage()
+    return prior.column(channel.kernels, y).leakage()
 
 
 @leakages.register
 def _query_leakages(channel: QueryChannel, prior: Distribution) -> Leakages:
     """An output leaks about the answer as much as about the database."""
-    return _answer_leakages(channel, channel._kernel.matrix, prior)
+    return _answer_leakages(channel, channel.kernel.matrix, prior)
 
 
 @leakage_at.register
 def _query_leakage_at(channel: QueryChannel, prior: Distribution, y: Ints) -> float:
     """From the column of the output."""
-    one = np.ascontiguousarray(channel._kernel.matrix[:, y])
+    one = np.ascontiguousarray(channel.kernel.matrix[:, y])
     return float(_answer_leakages(channel, one, prior).above[0])
 
 
 def _answer_leakages(channel: QueryChannel, laws: Floats, prior: Distribution) -> Leakages:
-    query = channel._query
+    query = channel.query
     return matrix_leakages(laws, query.law(prior), query.law_error, query.log_law(prior))
 
 
 @leakages.register
 def _type_leakages(channel: TypeChannel, prior: Distribution) -> Leakages:
     """Under an exchangeable prior by the type of the output, otherwise through the matrix."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
-        return leakages(channel._plain(), prior)
-    return Leakages(*map(channel._spread_out, type_leakages(channel, types)))
+        return leakages(channel.as_channel(), prior)
+    return Leakages(*map(channel.per_database, type_leakages(channel, types)))
 
 
 @leakage_levels.register
 def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[float, float]:
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
-        return leakage_levels(channel._plain(), prior)
+        return leakage_levels(channel.as_channel(), prior)
     return type_leakages(channel, types).largest()
 
 
 @leakage_at.register
 def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
     """By its type under an exchangeable prior, otherwise from the law of the database's class."""
-    types = as_exchangeable(prior)
+    types = prior.by_type()
     if types is None:
-        law, logs = channel._class_law(prior, y)
-        entry = channel._entries[int(channel._types.number(y[None])[0])]
+        law, logs = channel.class_distribution(prior, y)
+        entry = channel.entries[int(channel.types.number(y[None])[0])]
         error = type_error(channel.space.n)
         return float(matrix_leakages(entry[:, None], law, error, logs).above[0])
-    return float(type_leakages(channel, types).above[channel._types.number(y[None])[0]])
+    return float(type_leakages(channel, types).above[channel.types.number(y[None])[0]])
 
 
 def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
-    """Return both leakages of an output of each type, from the laws of types. O(classes)."""
-    weights = type_weights(channel._types, prior)
+    """Return both leakages of an output of each type, from the distributions of types.
+
+    O(classes).
+    """
+    weights = type_weights(channel.types, prior)
     alive = possible_types(channel, prior)
-    law = channel._output_types(weights) / np.exp(channel._types.log_sizes)
+    law = channel.output_types(weights) / np.exp(channel.types.log_sizes)
     both = np.zeros((2, len(law)))
-    for j, (classes, entry) in enumerate(zip(channel._classes, channel._entries, strict=True)):
+    for j, (classes, entry) in enumerate(zip(channel.classes, channel.entries, strict=True)):
         seen = entry[alive[classes.row]]
         # An output too rare for a double may leak any amount.
         if seen.max() > 0:
@@ -239,39 +228,41 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel._entry) + 8 * channel.space.n + 64) * ULP
+    slack = (len(channel.all_entries) + 8 * channel.space.n + 64) * ULP
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
 def possible_types(channel: TypeChannel, prior: Exchangeable) -> NDArray[np.bool_]:
     """Return which types of databases can occur."""
-    return np.asarray(log_type_weights(channel._types, prior) > -math.inf)
+    return np.asarray(log_type_weights(channel.types, prior) > -math.inf)
 
 
 @leakages.register
 def _tilted_leakages(channel: TiltedChannel, prior: Distribution) -> Leakages:
     """The kernel R, tilted by 1 / (R q). Cost O(N n m)."""
-    occurs, tilt = channel._tilt()
-    both = vector_leakages(prior._vector(), channel._kernels, prior._logs(), tilt)
+    occurs, tilt = channel.log_tilt()
+    both = vector_leakages(
+        prior.probabilities(), channel.hamming_kernels, prior.logs_if_rare(), tilt
+    )
     return Leakages(*(np.where(occurs, part, 0.0) for part in both))
 
 
 @leakage_levels.register
 def _tilted_leakage_levels(channel: TiltedChannel, prior: Distribution) -> tuple[float, float]:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     return (leakages(channel, prior) if by_type is None else by_type).largest()
 
 
 @leakage_at.register
 def _tilted_leakage_at(channel: TiltedChannel, prior: Distribution, y: Ints) -> float:
-    """By the type of the output where rows are exchangeable, otherwise from all outputs."""
+    """By the type of the output where records are exchangeable, otherwise from all outputs."""
     by_type = tilted_types(channel, prior)
     if by_type is None:
-        return float(leakages(channel, prior).above[channel._column_of(y)])
-    assert channel._by_type is not None
-    counts = np.bincount(y, minlength=len(channel._by_type.types))
-    at = np.flatnonzero((channel._by_type.types == counts[:, None]).all(axis=0))
+        return float(leakages(channel, prior).above[channel.column_index(y)])
+    assert channel.by_type is not None
+    counts = np.bincount(y, minlength=len(channel.by_type.types))
+    at = np.flatnonzero((channel.by_type.types == counts[:, None]).all(axis=0))
     return float(by_type.above[at[0]])
 
 
@@ -280,21 +271,21 @@ def _posterior_chain_leakage_levels(
     channel: PosteriorChain, prior: Distribution
 ) -> tuple[float, float]:
     """Chain: ln R[y, y]/p(y) at the rarest y, ln p(x)/R[x, y] at the commonest x. O(n m^2)."""
-    if not channel._own(prior):
-        return leakage_levels.dispatch(TiltedChannel)(channel, prior)
+    if not channel.is_own_prior(prior):
+        return _tilted_leakage_levels(channel, prior)
     scale, n = _log_stay(channel), channel.space.n
-    above = scale - prior._log_least()
+    above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
-    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior._log_least())
+    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior.log_smallest())
     return max(above, 0.0) + error, max(below, 0.0) + error
 
 
 @leakage_at.register
 def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y: Ints) -> float:
     """Chain: ln R[y, y]/p(y). Cost O(n)."""
-    if not channel._own(prior):
-        return leakage_at.dispatch(TiltedChannel)(channel, prior, y)
-    log = float(prior._log_prob(y[None, :])[0])
+    if not channel.is_own_prior(prior):
+        return _tilted_leakage_at(channel, prior, y)
+    log = float(prior.log_probabilities(y[None, :])[0])
     error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error
 
@@ -308,21 +299,21 @@ def _log_stay(channel: PosteriorChain) -> float:
 @leakages.register
 def _tilted_product_leakages(channel: TiltedProduct, prior: Distribution) -> Leakages:
     """Those of the rows, and their rounding."""
-    both = leakages(channel._rows, prior)
-    return Leakages(*(np.where(v > 0.0, v + channel._rounding, 0.0) for v in both))
+    both = leakages(channel.as_product, prior)
+    return Leakages(*(np.where(v > 0.0, v + channel.rounding_error, 0.0) for v in both))
 
 
 @leakage_levels.register
 def _tilted_product_leakage_levels(
     channel: TiltedProduct, prior: Distribution
 ) -> tuple[float, float]:
-    above, below = leakage_levels(channel._rows, prior)
-    return above + channel._rounding, below + channel._rounding
+    above, below = leakage_levels(channel.as_product, prior)
+    return above + channel.rounding_error, below + channel.rounding_error
 
 
 @leakage_at.register
 def _tilted_product_leakage_at(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
-    return leakage_at(channel._rows, prior, y) + channel._rounding
+    return leakage_at(channel.as_product, prior, y) + channel.rounding_error
 
 
 @leakages.register
@@ -335,7 +326,7 @@ def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """From the least and the largest support. Cost O(k log k), or a pass over the reports."""
+    """From the smallest and the largest support. Cost O(k log k), or a pass over the reports."""
     return supports.leakage_levels(channel, prior)
 
 
@@ -353,3 +344,236 @@ def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tup
         return leakages(channel, prior).largest()
     parts = [leakage_levels(*pair) for pair in pairs]
     return sum_up([part[0] for part in parts]), sum_up([part[1] for part in parts])
+
+
+# Leakage of channels that act record by record, in the structure of the prior.
+
+
+@singledispatch
+def rows_leakages(prior: Distribution, kernels: RowKernels) -> Leakages:
+    """Return both leakages of every output of a record-by-record channel. Cost O(N n m)."""
+    return vector_leakages(prior.probabilities(), kernels, prior.logs_if_rare())
+
+
+@singledispatch
+def rows_log_output(prior: Distribution, kernels: RowKernels) -> Floats:
+    """Return ln p_Y(y) / prod max W[., y_i], -inf only where impossible. Cost O(N n m)."""
+    return log_masses(prior.probabilities(), kernels, prior.logs_if_rare())
+
+
+@singledispatch
+def rows_levels(prior: Distribution, kernels: RowKernels) -> tuple[float, float]:
+    """Return the largest of both leakages over outputs."""
+    return rows_leakages(prior, kernels).largest()
+
+
+@rows_leakages.register
+def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
+    """Independent records: a sum over records. Cost O(outputs)."""
+    laws, which, _, place = prior.paired(kernels)
+    rows = [
+        vector_leakages(prior.distinct[k], [kernels.distinct[j]])
+        for k, j in zip(laws, which, strict=True)
+    ]
+    above, below = (_outer_sum(place, part) for part in zip(*rows, strict=True))
+    seen = rows_log_output(prior, kernels) > -math.inf
+    up = 1.0 + 2.0 * len(place) * ULP
+    return Leakages(np.where(seen, above * up, 0.0), np.where(seen, below * up, 0.0))
+
+
+@rows_log_output.register
+def _product_rows_log_output(prior: Product, kernels: RowKernels) -> Floats:
+    """Independent records: a sum over records. Cost O(outputs)."""
+    laws, which, _, place = prior.paired(kernels)
+    pairs = zip(laws, which, strict=True)
+    return _outer_sum(
+        place, [log_masses(prior.distinct[k], [kernels.distinct[j]]) for k, j in pairs]
+    )
+
+
+def _outer_sum(place: Ints, parts: Sequence[Floats]) -> Floats:
+    """Return the sum over records of parts[place[i]][y_i], for every y."""
+    total = np.zeros(1)
+    for k in place:
+        total = np.add.outer(total, parts[k]).reshape(-1)
+    return total
+
+
+@rows_levels.register
+def _product_rows_levels(prior: Product, kernels: RowKernels) -> tuple[float, float]:
+    """Independent records: the sum over records of the largest of each.
+
+    Cost O(distinct records).
+    """
+    laws, which, counts, _ = prior.paired(kernels)
+    levels = [
+        kernel_levels(kernels.distinct[j], prior.distinct[k])
+        for k, j in zip(laws, which, strict=True)
+    ]
+    above, below = (math.fsum(np.multiply(counts, part)) for part in zip(*levels, strict=True))
+    return round_up(above), round_up(below)
+
+
+@singledispatch
+def kernel_levels(kernel: RowKernel, law: Floats) -> tuple[float, float]:
+    """Return how far an output can move the odds of one record's value, up and down."""
+    return vector_leakages(law, [kernel]).largest()
+
+
+@kernel_levels.register
+def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, float]:
+    """R_epsilon: up at the rarest value p that occurs, down at the commonest. No matrix is formed.
+
+    An output y has the probability b + (a-b) p_y, which is a (1 - (1 - e^-epsilon)(1 - p_y)) and
+    b (1 + (e^epsilon - 1) p_y). Rounded up.
+    """
+    seen, epsilon = law[law > 0], kernel.epsilon
+    if len(seen) == 1:
+        return 0.0, 0.0
+    rare, common = float(seen.min()), float(seen.max())
+    r = math.exp(-epsilon)
+    if epsilon < 1.0:
+        above = -math.log1p(math.expm1(-epsilon) * (1.0 - rare))
+    else:
+        above = -math.log(rare + (1.0 - rare) * r)
+    if epsilon < 700.0:  # nothing cancels, also where every value is rare
+        below = math.log1p(math.expm1(epsilon) * common)
+    else:
+        below = epsilon + math.log(common + (1.0 - common) * r)
+    least = min(epsilon, LEAST)  # a product may be less than any double
+    return raised(max(above, least), 16.0), raised(max(below, least), 16.0)
+
+
+@rows_levels.register
+def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
+    """Chain: by the vector, or the upper bounds of brackets where it is too long for one."""
+    if is_long(prior):
+        above, below = leakage_bounds(prior, kernels)
+        return above.upper, below.upper
+    return rows_leakages(prior, kernels).largest()
+
+
+@rows_levels.register
+def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
+    """Exchangeable records with one kernel: over types of outputs, O(n^2) for bits.
+
+    For more values over pairs of types where databases are many. Otherwise by the vector.
+    """
+    by_type = count_leakages(prior, kernels)
+    if by_type is None:
+        pairs = prior.type_pairs(kernels)
+        if pairs is None:
+            return rows_leakages(prior, kernels).largest()
+        return rows_types(prior, pairs).largest()
+    return max(up for _, up, _ in by_type), max(down for *_, down in by_type)
+
+
+def count_leakages(
+    prior: Exchangeable, kernels: RowKernels
+) -> list[tuple[int, float, float]] | None:
+    """Return both leakages of an output with each number of ones; None where not by types."""
+    kernel, n = kernels.distinct[0], prior.space.n
+    if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
+        return None
+    allowed, leaks = prior.possible_counts, [(0, 0.0, 0.0)]
+    zero, one = (kernel.column_maxima > 0.0).tolist()  # which values can come out at all
+    for ones in range(0 if zero else n, n + 1 if one else 1):
+        form = OutputForm(kernels, np.repeat([0, 1], [n - ones, ones]))
+        mass, best = form.log_mass(prior.log_weights), form.extreme(allowed)
+        error = form.error + prior.log_error
+        if mass is None:
+            return None
+        if best > -math.inf:  # the output can occur
+            below = mass - form.extreme(allowed, -1.0) + error
+            leaks.append((ones, Column(best, mass, error).leakage(), below))
+    return leaks
+
+
+# Leakage of exchangeable records through one kernel, tilted or not, by the type of the output.
+
+
+def pair_leakages(
+    pairs: TypePairs, log_prior: Floats, tilt: Floats, error: float = 0.0
+) -> Leakages:
+    """Return both leakages of an output of each type, of a channel proportional to W e^tilt[x].
+
+    ``log_prior`` is the log of the probability of each type, ``tilt`` a number for each type. Cost
+    O(types^2). Rounded up; 0 where no database has the output.
+    """
+    seen, weights = log_prior > -math.inf, log_prior + tilt
+    best = (tilt[:, None] + pairs.nearest)[seen].max(axis=0)
+    worst = (tilt[:, None] + pairs.farthest)[seen].min(axis=0)
+    occurs = (best > -math.inf) & (pairs.log_tops > -math.inf)
+    with np.errstate(invalid="ignore"):
+        scale = np.where(occurs, pairs.log_output_sizes + pairs.log_tops, 0.0)
+        mass = pairs.log_sum(pairs.log_joint(weights)) - scale
+        # Distributions that underflow are lost from the mass, which only one of the two leakages
+        # allows.
+        most = np.logaddexp(mass, pairs.log_lost(weights) - scale)
+        size = np.abs(mass) + np.abs(best) + np.abs(scale)
+        finite = size[occurs & (mass > -math.inf)].max(initial=0.0)
+        error = error + 4.0 * pairs.error + 64.0 * ULP * (1.0 + float(finite))
+        above, below = np.maximum(best - mass, 0.0), np.maximum(most - worst, 0.0)
+        below += 64.0 * ULP * below
+    return Leakages(*(np.where(occurs, part + error, 0.0) for part in (above, below)))
+
+
+def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
+    """Return both leakages of a record-by-record channel for an output of each type."""
+    log_prior = prior.log_weights[tuple(pairs.types[1:])]
+    return pair_leakages(pairs, log_prior, np.zeros(len(log_prior)), prior.log_error)
+
+
+def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None:
+    """Return both leakages of an output of each type, None where they do not follow from types."""
+    types = channel.by_type
+    if types is None:
+        return None
+    if channel.is_own_prior(prior):
+        both = own_types(types, 2.0 * channel.misfit)
+    else:
+        same = prior.by_type()
+        if same is None or not types.fits:
+            return None
+        error = types.error + same.log_error
+        both = pair_leakages(types.pairs, types.log_prior(same), -types.log_each, error)
+    return Leakages(*(np.where(types.occurs, part, 0.0) for part in both))
+
+
+def own_types(types: TypeTilt, misfit: float) -> Leakages:
+    """Return both leakages under the channel's own prior, where every posterior is R.
+
+    ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every record.
+    Cost O(types).
+    """
+    above = types.log_stay - types.log_each
+    below = types.kernel.epsilon * types.n - types.log_stay + types.opposite
+    return Leakages(*(np.maximum(part, 0.0) + types.error + misfit for part in (above, below)))
+
+
+# Matrices whose columns are divided by a number of their own, for levels of rare outputs.
+
+
+@singledispatch
+def scaled_matrix(channel: AbstractChannel) -> Floats:
+    """Return the matrix with every column divided by some number.
+
+    Levels do not depend on these numbers. Columns of structured channels that would underflow
+    are kept.
+    """
+    return np.asarray(channel.nearest_matrix())
+
+
+@scaled_matrix.register
+def _product_scaled_matrix(channel: ProductChannel) -> Floats:
+    """Every column divided by its largest entry."""
+    channel.check_matrix_fits()
+    return np.array(channel.kron([k.relative for k in channel.kernels.distinct]), order="C")
+
+
+@scaled_matrix.register
+def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
+    """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
+    occurs, tilt = channel.log_tilt()
+    near = scaled_matrix(ProductChannel.of(channel.hamming_kernels))
+    return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

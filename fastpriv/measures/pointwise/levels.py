@@ -1,4 +1,4 @@
-"""Levels of pointwise maximal leakage: the worst output under one prior or a set of priors."""
+"""Pointwise maximal leakage under one prior or a set: of the worst output, or about a record."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.arguments import as_channel, as_pair, row_number
+from fastpriv.measures.inputs import as_channel, as_pair, is_stack, output_rows, row_number, stacked
 from fastpriv.measures.pointwise.database import level_bounds
-from fastpriv.measures.pointwise.row import row_level, worst_row_level
-from fastpriv.measures.pointwise.sets import set_level
-from fastpriv.measures.stacks import is_stack, stacked
+from fastpriv.measures.pointwise.prior_sets import set_level, set_row_leakages
+from fastpriv.measures.pointwise.record import (
+    row_leakage_at,
+    row_leakages,
+    row_level,
+    worst_row_level,
+)
 from fastpriv.priors import Distribution
 from fastpriv.priors.sets import PriorSet
 from fastpriv.results import Bracket, top
 
-__all__ = ["information_privacy_level", "max_information", "pml_level"]
+__all__ = ["information_privacy_level", "max_information", "pml_level", "row_pml"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
@@ -54,7 +58,7 @@ def pml_level(
 ) -> float | Bracket | Floats:
     """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
 
-    The least epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
+    The smallest epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
     Definition 2.6): the supremum over priors in the set, outputs y and databases x that the prior
     allows of ln p(y|x) / p_Y(y).
 
@@ -63,33 +67,31 @@ def pml_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution, 1-D array or PriorSet
-        Law of the databases, or a set of them; for a stack also (B, N), a law for each channel.
+        Distribution of the databases, or a set of them; for a stack also (B, N), one for each
+        channel.
     row : int or "worst", optional
-        Leakage about one row, or about the row that leaks most, instead of the whole database.
+        Leakage about one record, or about the record that leaks most, instead of the whole
+        database.
     out : array of length B, optional
         Where to put the levels of a stack.
     time_limit : float
         Seconds for a search over a set of priors. When they are over, the level is a bracket: a
-        prior of the set reaches the lower end, up to 1e-6, and the upper end is proved.
+        prior of the set reaches the lower bound, up to 1e-6, and the upper bound is proved.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Level in nats, rounded up; a bracket for row-by-row channels on Markov chains that are too
-        long to list, and where the time is over. Independent rows and row-by-row channels:
-        O(distinct rows). About rows of a Markov chain of bits, through such channels: O(n K), by
-        recursions. All
-        priors, and all product priors: the leakage capacity (Theorems 2.8, 4.5); about the worst
-        row the leakage capacity (4.5) and the differential privacy level (4.2). Box: a knapsack
-        per output, and about a row the largest of a piecewise rational function. Balls and
-        entropies: a formula or a certified dual per output. Polytope: a linear program per output.
-        What its multipliers prove is reported, which is above the supremum where entries of A span
-        so many orders of magnitude that the solver loses the small ones; a database counts as
-        possible unless a row of A with b = 0 rules it out, which can only raise the level. Balls
-        and polytopes, about a row: branch and bound, to about 1e-6 nats. Independent bits: all
-        corners by one O(N n K) transform, or each row by itself. Bits with a common chance:
-        polynomials in it, bounded by their Bernstein coefficients on smaller and smaller
-        intervals, to a relative 1e-10.
+        Level in nats, rounded up; a bracket on Markov chains that are too long to list, and where
+        the time is over.
+
+    Notes
+    -----
+    Channels and priors that act record by record cost O(distinct records). All priors, and all
+    product priors, have the leakage capacity (Theorems 2.8, 4.5); about the worst record, product
+    priors have the differential privacy level (4.2). A box takes a knapsack per output, a ball a
+    certified dual, a polytope a linear program; a database counts as possible unless a row of A
+    with b = 0 rules it out, which can only raise the level. Balls and polytopes about a record are
+    searched to 1e-6 nats, bits with a common probability to a relative 1e-10.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def max_information(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -174,7 +176,7 @@ def information_privacy_level(
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
-        Law of the databases; for a stack also (B, N), a law for each channel.
+        Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
         Where to put the levels of a stack.
 
@@ -195,6 +197,74 @@ def information_privacy_level(
     if isinstance(above, Bracket) and isinstance(below, Bracket):
         return Bracket(max(above.lower, below.lower), max(above.upper, below.upper))
     return max(above, below)
+
+
+@overload
+def row_pml(
+    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, *, time_limit: float = ...
+) -> Floats: ...
+@overload
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike,
+    *,
+    time_limit: float = ...,
+) -> float: ...
+def row_pml(
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int,
+    y: ArrayLike | None = None,
+    *,
+    time_limit: float = 60.0,
+) -> Floats | float:
+    """Pointwise maximal leakage about one record, for every output or for one that was seen.
+
+    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other records
+    following the prior given D_i = v (Saeidian et al. 2024, Section 4). At most the leakage about
+    the whole database.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism.
+    prior : Distribution, 1-D array or PriorSet
+        Distribution of the databases, or a set of them: all distributions, all distributions of
+        independent records, a box, a ball or a polytope. Then the leakage is the largest over the
+        set.
+    i : int
+        The row.
+    y : int or array of row values, optional
+        One output, by index or by rows; then only its own leakage is computed.
+    time_limit : float
+        Seconds for a search over a set of priors. Outputs that it does not suffice for have the
+        bound that is proved by then.
+
+    Returns
+    -------
+    ndarray or float
+        Nats, rounded up. Cost of m_i output distributions; for one output of a record-by-record
+        channel m_i passes along the rows. Over a set as for :func:`pml_level`.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> fp.row_pml(fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2), 0).round(6)
+    array([0.379885, 0.379885, 0.379885, 0.379885])
+    """
+    if isinstance(prior, PriorSet):
+        mechanism = as_channel(channel, getattr(prior, "space", None))
+        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
+        if y is None:
+            return leaks
+        return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
+    mechanism, law = as_pair(channel, prior)
+    i = row_number(mechanism, i)
+    if y is not None:
+        return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
+    return row_leakages(mechanism, law, i)
 
 
 def _top(matrix: ArrayLike, priors: PriorSet, clock: Clock) -> float:

@@ -1,1 +1,109 @@
-"""Tables that are released: in memory, CSV and Parquet."""
+"""Tables that are released.
+
+``memory`` has arrays, lists and frames and the protocol :class:`~.memory.Table`; ``csv``,
+``parquet`` and ``dask`` have the others. :func:`open_table` recognises the kind of a table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.files import check_target
+from fastpriv.errors import InvalidInput, described
+from fastpriv.releasing.tables.csv import CsvFile
+from fastpriv.releasing.tables.dask import DaskFrame, DaskSeries
+from fastpriv.releasing.tables.memory import (
+    ArrowTable,
+    Codes,
+    Column,
+    Frame,
+    Labels,
+    PolarsFrame,
+    PolarsSeries,
+    Records,
+    Table,
+)
+from fastpriv.releasing.tables.parquet import ParquetFile, ParquetFolder
+
+
+def open_table(
+    table: Any, out: str | os.PathLike[str] | None = None, overwrite: bool = False
+) -> Table:
+    """Return a table behind the protocol of its kind; ``out`` is where a file is released to."""
+    if isinstance(table, str | os.PathLike):
+        try:
+            return _open_file(Path(table), None if out is None else Path(out), overwrite)
+        except OSError as problem:  # such as a name that is too long
+            reason = problem.strerror or "it cannot be opened"
+            raise InvalidInput(
+                f"no table can be read at {described(str(table))}: {reason}"
+            ) from None
+    if out is not None:
+        raise InvalidInput("out is for files; other tables come back as the result's .table")
+    if (kind := _kind(table)) is not None:
+        return kind(table)
+    if isinstance(table, np.ndarray | memoryview):
+        return Codes(np.asarray(table))
+    if isinstance(table, Sequence) and table:
+        if all(isinstance(record, Mapping) for record in table):
+            return Records(table)
+        if all(value is None or isinstance(value, str) for value in table):
+            return Labels(table)
+        return Codes(check.array(table, "table"))
+    kind_of = "None" if table is None else f"a {type(table).__name__}"  # never its values
+    raise InvalidInput(
+        "a table is a frame or series, an Arrow table, an integer array, a list of dicts or of "
+        "labels, or the path of a CSV or Parquet file or of a folder of Parquet files, and has "
+        f"records; got {kind_of}"
+    )
+
+
+def _kind(table: Any) -> Callable[[Any], Table] | None:
+    """Recognise tables of packages; a package that is not imported cannot have made one."""
+    kinds: dict[tuple[str, str], Callable[[Any], Table]] = {
+        ("pandas", "DataFrame"): Frame,
+        ("pandas", "Series"): Column,
+        ("dask.dataframe", "DataFrame"): DaskFrame,
+        ("dask.dataframe", "Series"): DaskSeries,
+        ("polars", "DataFrame"): PolarsFrame,
+        ("polars", "Series"): PolarsSeries,
+        ("pyarrow", "Table"): ArrowTable,
+        ("pyarrow", "RecordBatch"): ArrowTable,
+    }
+    for (package, name), kind in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(table, getattr(module, name)):
+            return kind
+    return None
+
+
+def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
+    kinds: dict[str, Callable[..., Table]] = {
+        ".csv": CsvFile,
+        ".csv.gz": CsvFile,
+        ".parquet": ParquetFile,
+    }
+    if path.is_dir():
+        return ParquetFolder(path, out)
+    kind = _ending(path)
+    if kind not in kinds:
+        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}")
+    if out is not None:
+        check_target(out, overwrite, path)
+        if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
+            raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
+    return kinds[kind](path, out, overwrite)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending of a file name in lower case; .csv.gz is one ending."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]).lower()

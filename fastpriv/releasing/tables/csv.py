@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -23,12 +25,16 @@ from fastpriv._core.extras import progress_bar
 from fastpriv._core.files import appearing
 from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, named, outside, record_name
-from fastpriv.releasing.tables.memory import in_order
+from fastpriv.releasing.tables.memory import Cells, in_order
 
-#: Bytes read at a time, and in the longest record.
-_BLOCK, _LONGEST = 1 << 22, 1 << 20
+#: Bytes read at a time.
+_BLOCK = 1 << 22
+#: Bytes of the longest record.
+_LONGEST = 1 << 20
 #: Most distinct lines remembered, and most records spelt out in advance.
 _REMEMBERED = 1 << 16
+#: Records read at a time as cells.
+_CHUNK = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -54,7 +60,7 @@ class CsvFile:
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         try:
-            with opened(self.path) as raw:
+            with _opened(self.path) as raw:
                 yield raw
         except (OSError, EOFError, zlib.error) as problem:
             reason = getattr(problem, "strerror", None) or "it is not a whole gzip file"
@@ -118,7 +124,7 @@ class CsvFile:
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, a block of the file at a time."""
         places = [self.columns.index(name) for name in domain.columns]
-        codes = [{text: k for k, text in enumerate(spelt)} for spelt in texts(domain)]
+        codes = [{text: k for k, text in enumerate(spelt)} for spelt in _texts(domain)]
 
         def encode(line: bytes, row: int) -> list[int]:
             fields = self._record(line, row)
@@ -130,8 +136,19 @@ class CsvFile:
 
         yield from _Lines(encode, len(places), domain.dtype).chunks(self._blocks(progress))
 
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        """Yield the cells of some columns as texts."""
+        places = [self.columns.index(name) for name in columns]
+        with _opened(self.path) as raw:
+            lines = csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            next(lines)
+            while part := list(islice(lines, _CHUNK)):
+                if any(len(fields) != len(self.columns) for fields in part):
+                    raise InvalidInput(f"a record of {self.path} has missing or extra fields")
+                yield [[fields[j] for fields in part] for j in places]
+
     def writer(
-        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+        self, domain: Domain, messages: Sequence[Hashable], before: Callable[[], None]
     ) -> CsvWriter:
         """Open the released file."""
         assert self.out is not None
@@ -197,7 +214,7 @@ class _Lines:
 
 
 class CsvWriter:
-    """A CSV file that appears when the context ends well."""
+    """A CSV file that appears if the context ends without an error."""
 
     def __init__(
         self,
@@ -211,14 +228,14 @@ class CsvWriter:
         self._texts = self._spellings(domain)
         self._known = None
         if domain.size <= _REMEMBERED:
-            lines = self._spell(domain.digits(np.arange(domain.size)))
+            lines = self._spell(domain.digits(np.arange(domain.size)), self._texts)
             edges = np.concatenate([[0], np.cumsum([len(line) for line in lines])])
             self._known = edges, np.frombuffer(bytearray(b"".join(lines)), np.uint8)
 
     def __enter__(self) -> CsvWriter:
         header = ",".join(_quoted(str(name)) for name in self._kept)
         stream: Any = self._file.__enter__()
-        if self.table.suffix.lower() == ".gz":  # no name and no time, which tell of the source
+        if self.table.suffix.lower() == ".gz":  # no name and no time, which reveal the source
             stream = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
         self._stream: Any = stream
         self._stream.write((header + "\n").encode())
@@ -230,27 +247,23 @@ class CsvWriter:
         self._file.__exit__(*problem)
 
     def _spellings(self, domain: Domain) -> list[NDArray[Any]]:
-        """How the values of every column that is written are written."""
-        spelt = texts(domain)
+        """Return how the values of every released column are written."""
+        spelt = _texts(domain)
         return [np.array([_quoted(t).encode() for t in spelt[j]], object) for j in self._order]
 
-    def _spell(self, digits: Digits, spellings: list[NDArray[Any]] | None = None) -> list[bytes]:
-        chosen = self._texts if spellings is None else spellings
-        columns = [
-            column[digits[:, j]].tolist() for column, j in zip(chosen, self._order, strict=True)
-        ]
+    def _spell(self, digits: Digits, spellings: list[NDArray[Any]]) -> list[bytes]:
+        pairs = zip(spellings, self._order, strict=True)
+        columns = [column[digits[:, j]].tolist() for column, j in pairs]
         if len(columns) == 1:  # an empty line is no record: some readers skip it
             return [(text or b'""') + b"\n" for text in columns[0]]
         return [b",".join(fields) + b"\n" for fields in zip(*columns, strict=True)]
 
-    def write_reports(self, digits: Digits, domain: Domain) -> None:
-        """Add records some of whose columns are texts of their own."""
-        self._stream.write(b"".join(self._spell(digits, self._spellings(domain))))
-
-    def write(self, digits: Digits) -> None:
+    def write(self, digits: Digits, domain: Domain) -> None:
         """Add records."""
-        if self._known is None:
-            self._stream.write(b"".join(self._spell(digits)))
+        if self._known is None or domain is not self._domain:
+            same = domain is self._domain
+            spellings = self._texts if same else self._spellings(domain)
+            self._stream.write(b"".join(self._spell(digits, spellings)))
             return
         edges, text = self._known
         records = self._domain.records(digits).astype(np.int64)
@@ -259,13 +272,13 @@ class CsvWriter:
         self._stream.write(out.data)
 
 
-def opened(path: Path) -> Any:
+def _opened(path: Path) -> Any:
     """Open a file to read its bytes, unpacked where its name ends in .gz."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
-def texts(domain: Domain) -> list[list[str]]:
-    """How every value is written in a CSV file: as str() writes it, nothing for a missing one."""
+def _texts(domain: Domain) -> list[list[str]]:
+    """Return how every value is written: as str() writes it, empty for a missing one."""
     written = []
     for name, values in zip(domain.columns, domain.values, strict=True):
         spelt = ["" if value is None else str(value) for value in values]

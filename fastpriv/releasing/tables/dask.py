@@ -1,10 +1,10 @@
-"""Dask frames: every partition is checked, counted and drawn on the machine where it lies.
+"""Dask frames: every partition is checked, counted and drawn on its own worker.
 
 Dask runs a task again when its worker dies, and computes a lazy table as often as it is asked for.
-Two different draws of one record must never both get out: together they tell more than the level
-that was reported. So a partition is drawn from a keystream that is a function of a secret of this
+Two different draws of one record must never both be published: together they reveal more than the
+reported level. So a partition is drawn from a keystream that is a function of a secret of this
 release, the number of the partition and the records in it. Drawn again it is the same bit for bit.
-A partition whose records are no longer those that were checked is refused.
+A partition is refused if its records have changed since they were checked.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ import numpy as np
 from fastpriv._core.extras import optional
 from fastpriv._sampling.source import Keyed
 from fastpriv.errors import FastprivError, InvalidInput
-from fastpriv.releasing.digest import Digest
-from fastpriv.releasing.domain import Digits, Domain
+from fastpriv.releasing.domain import Digest, Digits, Domain
 from fastpriv.releasing.estimator import Counts, Places
 from fastpriv.releasing.plan import Plan
-from fastpriv.releasing.tables.memory import Frame, Writer, in_order
+from fastpriv.releasing.tables.memory import Cells, Frame, Writer, in_order
 
 _CHANGED = (
     "a partition holds other records than when the table was checked; nothing of it was drawn; "
@@ -33,24 +32,24 @@ _CHANGED = (
 
 @dataclass(frozen=True)
 class Check:
-    """A partition that was checked: how many records, which, and what comes out as it was."""
+    """A checked partition: its number of records, its fingerprint, and what comes out as it was."""
 
     records: int
     fingerprint: bytes
     kept: str
-    #: First of the records as they will be drawn, then of the given ones under some keys.
+    #: First the digest of the records as they will be drawn, then of the given ones by key.
     digests: tuple[Digest, ...]
 
 
 @dataclass(frozen=True)
 class Secret:
-    """The key of one release, which tasks carry and nothing prints."""
+    """The key of one release, which tasks carry and no output contains."""
 
     key: bytes = field(repr=False)
     secure: bool
 
     def fingerprint(self, number: int, digits: Digits) -> bytes:
-        """Return what tells the records of a partition from others, to those who know the key."""
+        """Return a keyed digest of the records of a partition."""
         return self._digest(b"records", 16, number, digits)
 
     def source(self, number: int, digits: Digits) -> Keyed:
@@ -76,13 +75,13 @@ class DaskFrame:
         self.columns = self._meta.columns
 
     def _partitions(self, columns: Sequence[Hashable]) -> list[Any]:
-        """Return the partitions of some columns as delayed frames, cut once and for all."""
+        """Return the partitions of some columns as delayed frames."""
         kept = [name for name in self.columns if name in columns]
         parts: list[Any] = self.frame[kept].to_delayed()
         return parts
 
     def _compute(self, task: Any, columns: Sequence[Hashable], *shared: Any) -> list[Any]:
-        """Run a task over all partitions; the first error of ours that one returns is raised."""
+        """Run a task over all partitions; raise the first error that one returns."""
         run, held = self._delayed(task, pure=False), [self._share(one) for one in shared]
         tasks = [run(part, k, *held) for k, part in enumerate(self._partitions(columns))]
         results: tuple[Any, ...] = optional("dask", "dask").compute(*tasks)
@@ -92,11 +91,11 @@ class DaskFrame:
         return list(results)
 
     def _share(self, value: Any) -> Any:
-        """Send a value once for all tasks, as it is."""
+        """Send a value once for all tasks."""
         return self._delayed(value, pure=False, traverse=False)
 
     def rows(self) -> int:
-        """Count the records, where they lie."""
+        """Count the records on their workers."""
         return sum(self._compute(_length, self.columns[:1]))
 
     def observed(self, column: Hashable) -> list[Any]:
@@ -104,21 +103,27 @@ class DaskFrame:
         return in_order(set().union(*self._compute(_values, [column], column)))
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
-        """Yield the codes of one partition after the other, here."""
+        """Yield the codes of one partition after the other, in this process."""
         for k, part in enumerate(self._partitions(domain.columns)):
             digits = _encoded(part.compute(), k, domain)
             if isinstance(digits, FastprivError):
                 raise digits
             yield digits
 
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        """Raise: messages are not read from Dask frames."""
+        raise InvalidInput(
+            "messages are not read from a DaskFrame; give a frame in memory, records or a file"
+        )
+
     def writer(
-        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+        self, domain: Domain, messages: Sequence[Hashable], before: Callable[[], None]
     ) -> Writer:
-        """Not for Dask frames, whose partitions are written by those who compute them."""
+        """Raise: a released Dask frame is lazy and not written."""
         raise NotImplementedError
 
     def counted(self, domain: Domain, choices: Sequence[Places], expected: Digest | None) -> Counts:
-        """Count the values of chosen columns, each partition where it lies."""
+        """Count the values of chosen columns, each partition on its worker."""
         counts = Counts(domain, choices, expected)
         for part in self._compute(_counted, domain.columns, domain, list(choices), expected):
             counts.include(part)
@@ -127,7 +132,7 @@ class DaskFrame:
     def checked(self, plan: Plan, secret: Secret, digests: list[Digest]) -> list[Check]:
         """Check that all values are in the domain, and take the fingerprints of all partitions.
 
-        The first of the empty digests is for what will be drawn, the others for what is given.
+        The first empty digest is for the drawn records, the others for the given ones.
         """
         columns = plan.domain.columns
         checks: list[Check] = self._compute(_checked, columns, plan, secret, digests)
@@ -163,8 +168,8 @@ class DaskSeries(DaskFrame):
         return super().released(plan, secret, checks)[self.columns[0]].rename(self._name)
 
 
-# What runs on workers. Errors of ours are returned: a task that raises is logged by its worker
-# together with its arguments, which may be records.
+# Tasks on workers. They return errors of this package: a worker logs a task that raises, together
+# with its arguments, which may be records.
 
 
 def _length(part: Any, number: int) -> int:
@@ -199,7 +204,7 @@ def _checked(
     digits = _encoded(part, number, plan.domain)
     if isinstance(digits, FastprivError):
         return digits
-    after, _ = plan.randomise(digits, secret.source(number, digits))
+    after = plan.draw(digits, secret.source(number, digits)).codes
     digests = (empty[0].plus(after), *(one.plus(digits) for one in empty[1:]))
     return Check(len(digits), secret.fingerprint(number, digits), Frame(part).kept, digests)
 
@@ -209,5 +214,5 @@ def _drawn(part: Any, number: int, check: Check, plan: Plan, secret: Secret, emp
     same = isinstance(digits, np.ndarray) and secret.fingerprint(number, digits)
     if not isinstance(digits, np.ndarray) or same != check.fingerprint:
         raise InvalidInput(_CHANGED)
-    after, _ = plan.randomise(digits, secret.source(number, digits))
+    after = plan.draw(digits, secret.source(number, digits)).codes
     return Frame(empty).decoded(after, plan.domain, part.index)

@@ -1,4 +1,7 @@
-"""Tables in memory: arrays of codes, lists of records, pandas frames and series."""
+"""Tables in memory: arrays of codes, lists of records, frames of pandas, Arrow and polars.
+
+:class:`Table` and :class:`Writer` are the protocols that all kinds of tables implement.
+"""
 
 from __future__ import annotations
 
@@ -14,41 +17,47 @@ from fastpriv._core.extras import optional
 from fastpriv.errors import InvalidInput, described
 from fastpriv.releasing.domain import Digits, Domain, code_table, outside, record_name, scalar
 
+#: Parts of a table: a list of cells for each column.
+Cells = Iterator[list[list[Any]]]
+
 
 class Writer(AbstractContextManager["Writer"], Protocol):
-    """Where released records go; what they become is in ``table`` once the context is left."""
+    """Where released records go; ``table`` is the released table once the context is left."""
 
     table: Any
 
-    def write(self, digits: Digits) -> None:
-        """Add records, given by the codes of their columns."""
+    def write(self, digits: Digits, domain: Domain) -> None:
+        """Add records by the codes of their columns.
 
-    def write_reports(self, digits: Digits, domain: Domain) -> None:
-        """Add records some of whose columns are reports: texts, which the domain lists."""
+        The domain is the declared one, or lists the messages of this part as texts.
+        """
 
 
 class Table(Protocol):
-    """What a release needs of a table, whatever holds it."""
+    """What a release needs of a table."""
 
     columns: tuple[Hashable, ...]
-    #: Columns that come out untouched, in words; empty for most.
+    #: What comes out as it was, such as an index; empty for most tables.
     kept: str
 
     def rows(self) -> int:
-        """Count the records, without reading them where that is possible."""
+        """Count the records, if possible without reading them."""
 
     def observed(self, column: Hashable) -> list[Any]:
-        """List the distinct values of a column, sorted where they can be."""
+        """List the distinct values of a column in order, a missing one last."""
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, or raise on a value outside it."""
 
-    def writer(
-        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
-    ) -> Writer:
-        """Open a table of the same kind with the domain's columns, some of which are reports.
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        """Yield parts of the table as they are: a list of cells for each of some columns."""
 
-        ``before`` is called when all records are drawn, immediately before anybody can see them.
+    def writer(
+        self, domain: Domain, messages: Sequence[Hashable], before: Callable[[], None]
+    ) -> Writer:
+        """Open a table of the same kind with the domain's columns, some of which hold messages.
+
+        ``before`` is called after all records are drawn, immediately before anybody can see them.
         """
 
 
@@ -68,32 +77,35 @@ class InMemory(ABC):
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         yield self.encode(domain)
 
-    def decode_reports(self, digits: Digits, domain: Domain) -> Any:
-        """Return the table where some columns are texts."""
+    def decode_messages(self, digits: Digits, domain: Domain) -> Any:
+        """Return the table that codes stand for if some columns hold messages."""
         return self.decode(digits, domain)
 
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        raise InvalidInput(
+            f"messages are not read from a {type(self).__name__}; give a frame in memory, records "
+            "or a file"
+        )
+
     def writer(
-        self, domain: Domain, reports: Sequence[Hashable], before: Callable[[], None]
+        self, domain: Domain, messages: Sequence[Hashable], before: Callable[[], None]
     ) -> Writer:
-        return _MemoryWriter(self, domain, before)
+        return _MemoryWriter(self.decode_messages if messages else self.decode, before)
 
 
 class _MemoryWriter:
-    def __init__(self, source: InMemory, domain: Domain, before: Callable[[], None]) -> None:
-        self.source, self.domain, self.before, self.table = source, domain, before, None
+    def __init__(self, decode: Callable[[Digits, Domain], Any], before: Callable[[], None]) -> None:
+        self._decode, self._before, self.table = decode, before, None
 
-    def write(self, digits: Digits) -> None:
-        self.table = self.source.decode(digits, self.domain)
-
-    def write_reports(self, digits: Digits, domain: Domain) -> None:
-        self.table = self.source.decode_reports(digits, domain)
+    def write(self, digits: Digits, domain: Domain) -> None:
+        self.table = self._decode(digits, domain)
 
     def __enter__(self) -> _MemoryWriter:
         return self
 
     def __exit__(self, kind: object, *problem: object) -> None:
         if kind is None:
-            self.before()
+            self._before()
 
 
 class Codes(InMemory):
@@ -142,9 +154,10 @@ class Codes(InMemory):
         codes = digits.astype(self.array.dtype, copy=False)
         return codes if self.array.ndim == 2 else codes[:, 0]
 
-    def decode_reports(self, digits: Digits, domain: Domain) -> NDArray[Any]:
-        if not any(isinstance(values[0], str) for values in domain.values):
-            return self.decode(digits, domain)  # no column became reports: codes stay codes
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        yield [self._digits()[:, self.columns.index(name)].tolist() for name in columns]
+
+    def decode_messages(self, digits: Digits, domain: Domain) -> NDArray[Any]:
         columns = [np.array(list(map(str, v)))[digits[:, j]] for j, v in enumerate(domain.values)]
         return np.stack(columns, axis=1) if self.array.ndim == 2 else columns[0]
 
@@ -184,6 +197,9 @@ class Records(InMemory):
             digits[:, j] = inside(name, domain, codes, values)
         return digits
 
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        yield [[record[name] for record in self.records] for name in columns]
+
     def decode(self, digits: Digits, domain: Domain) -> list[dict[Hashable, Any]]:
         kept = [name for name in self.columns if name in domain.columns]
         order = [domain.columns.index(name) for name in kept]
@@ -194,7 +210,7 @@ class Records(InMemory):
 
 
 class Labels(InMemory):
-    """A list of plain labels: a table of one column, which has no name of its own."""
+    """A list of labels: a table of one column without a name."""
 
     def __init__(self, labels: Sequence[str | None]) -> None:
         self.labels = labels
@@ -254,6 +270,9 @@ class Frame(InMemory):
             digits[:, j] = inside(name, domain, table[codes], self.frame[name].array)
         return digits
 
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        yield [self.frame[name].tolist() for name in columns]
+
     def decode(self, digits: Digits, domain: Domain) -> Any:
         return self.decoded(digits, domain, self.frame.index)
 
@@ -269,7 +288,7 @@ class Frame(InMemory):
     def _column(self, values: Sequence[Any], codes: NDArray[Any], dtype: Any) -> Any:
         """Return values by their codes, in the column's own type if that can hold the domain.
 
-        Categories are kept only where they are those of the domain: others would tell which
+        Categories are kept only if they are the values of the domain: others would reveal which
         values occurred.
         """
         pandas = self.pandas
@@ -301,6 +320,95 @@ class Column(Frame):
         return super().decode(digits, domain).iloc[:, 0].rename(self._name)
 
 
+class ArrowTable(InMemory):
+    """A pyarrow Table or RecordBatch."""
+
+    def __init__(self, table: Any) -> None:
+        self.arrow = optional("pyarrow", "tables")
+        if isinstance(table, self.arrow.RecordBatch):
+            table = self.arrow.Table.from_batches([table])
+        self.arrow_table = table
+        self.columns: tuple[Hashable, ...] = tuple(table.column_names)
+        for name in self.columns:
+            if self.columns.count(name) > 1:
+                raise InvalidInput(f"the table has two columns named {described(name)}; rename one")
+
+    def rows(self) -> int:
+        return int(self.arrow_table.num_rows)
+
+    def _encoded(self, name: Hashable) -> Any:
+        """Return a column as one array of indices into a dictionary."""
+        column = self.arrow_table.column(str(name))
+        if self.arrow.types.is_nested(column.type):
+            raise InvalidInput(
+                f"column {described(name)} holds {column.type}; only columns of plain values can "
+                "be released"
+            )
+        if not self.arrow.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        joined = column.unify_dictionaries().combine_chunks()
+        return joined.chunk(0) if isinstance(joined, self.arrow.ChunkedArray) else joined
+
+    def observed(self, column: Hashable) -> list[Any]:
+        encoded = self._encoded(column)
+        missing = [None] if encoded.null_count else []
+        return in_order({*map(scalar, encoded.dictionary.to_pylist()), *missing})
+
+    def encode(self, domain: Domain) -> Digits:
+        digits = np.empty((self.rows(), len(domain.columns)), domain.dtype, order="F")
+        for j, name in enumerate(domain.columns):
+            if self.rows() == 0:
+                continue
+            encoded = self._encoded(name)
+            codes = code_table(name, domain, encoded.dictionary.to_pylist())
+            numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            digits[:, j] = inside(name, domain, codes[numbers], encoded)
+        return digits
+
+    def cells(self, columns: Sequence[Hashable]) -> Cells:
+        yield [self.arrow_table.column(str(name)).to_pylist() for name in columns]
+
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        kept = [name for name in self.columns if name in domain.columns]
+        columns = []
+        for name in kept:
+            j = domain.columns.index(name)
+            kind = self.arrow_table.schema.field(name).type
+            values = self._held(list(domain.values[j]), kind)
+            columns.append(values.take(self.arrow.array(digits[:, j].astype(np.int64))))
+        return self.arrow.table(columns, names=kept)
+
+    def _held(self, values: list[Any], kind: Any) -> Any:
+        """Return the values of a domain in the column's own type, if it can hold them."""
+        if self.arrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        try:
+            return self.arrow.array(values, kind)
+        except (self.arrow.ArrowException, TypeError, ValueError, OverflowError):
+            return self.arrow.array(values)
+
+
+class PolarsFrame(ArrowTable):
+    """A polars DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame.to_arrow())
+        self.polars = optional("polars", "polars")
+
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        return self.polars.from_arrow(super().decode(digits, domain))
+
+
+class PolarsSeries(PolarsFrame):
+    """A polars Series: a table of one column."""
+
+    def __init__(self, series: Any) -> None:
+        super().__init__(series.to_frame())
+
+    def decode(self, digits: Digits, domain: Domain) -> Any:
+        return super().decode(digits, domain).to_series()
+
+
 def _not_plain(name: Hashable) -> InvalidInput:
     return InvalidInput(
         f"column {described(name)} holds lists or other values that cannot be told apart; only "
@@ -311,7 +419,7 @@ def _not_plain(name: Hashable) -> InvalidInput:
 def inside(
     name: Hashable, domain: Domain, codes: NDArray[Any], values: Any, start: int = 0
 ) -> NDArray[Any]:
-    """Return the codes of a column, none of which may be -1; ``start`` rows came before."""
+    """Return the codes of a column, none of which may be -1; ``start`` records came before."""
     if len(codes) and codes.min() < 0:
         wrong = np.flatnonzero(codes < 0)
         first = int(wrong[0])

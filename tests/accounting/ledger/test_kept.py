@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from fastpriv.accounting import Ledger, PrivacyProfile
-from fastpriv.accounting.ledger import composer, kept
-from fastpriv.accounting.ledger.composer import Composer
-from fastpriv.accounting.ledger.parts import level_of, read, written
+from fastpriv.accounting.ledger import profiles
+from fastpriv.accounting.ledger.profiles import (
+    Composer,
+    composed_epsilon,
+    packed,
+    profile_of,
+    profile_text,
+    unpacked,
+)
 from fastpriv.accounting.profile.running import Running
 from fastpriv.errors import BudgetExceeded
 
@@ -26,13 +32,13 @@ levels = st.lists(st.floats(0.05, 0.5), min_size=5, max_size=6, unique=True)
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Keep the laws of few kinds of releases too, whose levels can be summed in full."""
-    monkeypatch.setattr(composer, "_FEW", 4)
+    monkeypatch.setattr(profiles, "_COMPOSED_AFRESH", 4)
 
 
 def texts(epsilons, deltas=None):
     deltas = deltas or [0.0] * len(epsilons)
     pairs = zip(epsilons, deltas, strict=True)
-    return [written(PrivacyProfile.from_epsilon_delta(e, d)) for e, d in pairs]
+    return [profile_text(PrivacyProfile.from_epsilon_delta(e, d)) for e, d in pairs]
 
 
 def never():
@@ -45,9 +51,9 @@ def one_by_one(parts, delta=DELTA):
     for last in (False, True):
         for text, count in parts.items():
             sofar[text] = count if last else count - 1
-            level = running.level(sofar)
+            level = running.epsilon(sofar)
             running.spent(sofar)
-    return level, running._laws
+    return level, running.kept
 
 
 def exact_delta(epsilons, count, t):
@@ -86,16 +92,16 @@ def test_one_by_one_is_all_at_once(epsilons, count, delta):
     parts = {text: count + k for k, text in enumerate(texts(epsilons, deltas))}
     level, laws = one_by_one(parts, delta)
     assert laws
-    assert level == pytest.approx(level_of(parts, delta), rel=1e-5)
-    once = Composer(delta, never).level(dict(sorted(parts.items())))
+    assert level == pytest.approx(composed_epsilon(parts, delta), rel=1e-5)
+    once = Composer(delta, never).epsilon(dict(sorted(parts.items())))
     assert level == pytest.approx(once, rel=1e-5)
-    profile = PrivacyProfile({}).compose(*(read(t).self_compose(k) for t, k in parts.items()))
+    profile = PrivacyProfile({}).compose(*(profile_of(t).self_compose(k) for t, k in parts.items()))
     assert level >= profile.epsilon(delta).lower
 
 
 def test_a_law_plus_a_release_is_the_law_of_both():
     """With the same tilt and grid, to rounding; and the bounds on errors only grow."""
-    releases = composer._measures(dict.fromkeys(texts(np.linspace(0.1, 0.9, 12)), 3))
+    releases = profiles.upper_measures(dict.fromkeys(texts(np.linspace(0.1, 0.9, 12)), 3))
     whole = Running.of(releases, DELTA)
     assert whole.epsilon(DELTA) is not None
     head, tail = releases[:5], releases[5:]
@@ -126,7 +132,7 @@ def test_refused_spends_and_questions_leave_no_trace():
                 ledger.spend({"dp": 3.0 + k})
         if k == 10:
             assert ledger.runs_left({"dp": 0.2}) > 0
-    assert ledger._budget._composer._laws
+    assert ledger._budget._composer.kept
     assert ledger.spent == twin.spent
     assert len(ledger) == 12
 
@@ -134,7 +140,7 @@ def test_refused_spends_and_questions_leave_no_trace():
 @pytest.fixture
 def spent(tmp_path, monkeypatch):
     """A ledger file of twelve kinds of releases, which keeps their law."""
-    monkeypatch.setattr(composer, "_MISSING", 4)
+    monkeypatch.setattr(profiles, "_MISSING", 4)
     path = tmp_path / "ledger"
     with Ledger.open(path, {"approximate-dp": (200.0, DELTA)}) as ledger:
         for k in range(12):
@@ -169,7 +175,7 @@ def test_a_file_keeps_the_law(spent, composed):
         after = ledger.spent["approximate-dp"]
         parts = dict(ledger._store.state().parts)
     assert not composed
-    assert before <= after == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+    assert before <= after == pytest.approx(composed_epsilon(parts, DELTA), rel=1e-5)
 
 
 def flipped(data, place):
@@ -193,18 +199,18 @@ def test_a_damaged_law_is_composed_again(spent, composed, change):
         parts = dict(ledger._store.state().parts)
         level = ledger.spent["approximate-dp"]
     assert composed
-    assert level == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+    assert level == pytest.approx(composed_epsilon(parts, DELTA), rel=1e-5)
 
 
 def test_a_law_of_other_releases_is_not_used(spent):
     data = law_of(spent)
     with Ledger.open(spent) as ledger:
         parts = dict(ledger._store.state().parts)
-    known, law = kept.read(data, parts)
+    known, law = unpacked(data, parts)
     assert all(parts[text] >= count for text, count in known.items())
     fewer = {text: count for text, count in parts.items() if text != next(iter(known))}
-    assert kept.read(data, fewer) is None
-    again = kept.read(kept.written(known, law), parts)[1]
+    assert unpacked(data, fewer) is None
+    again = unpacked(packed(known, law), parts)[1]
     assert again.log_total == law.log_total
     assert (again.chernoff == law.chernoff).all()
     assert again.epsilon(DELTA) == law.epsilon(DELTA)
@@ -230,16 +236,18 @@ def test_threads_and_processes_compose_what_all_of_them_spent(spent):
         assert len(ledger) == 30
         parts = dict(ledger._store.state().parts)
         assert sum(parts.values()) == 78
-        assert ledger.spent["approximate-dp"] == pytest.approx(level_of(parts, DELTA), rel=1e-5)
+        assert ledger.spent["approximate-dp"] == pytest.approx(
+            composed_epsilon(parts, DELTA), rel=1e-5
+        )
         assert Ledger.from_json(ledger.to_json()).spent == ledger.spent
 
 
 def test_releases_that_show_their_input_and_noise_are_composed_as_before():
     kinds = texts(np.linspace(0.1, 0.9, 10).tolist())
-    gaussian = written(PrivacyProfile.gaussian(3.0))
+    gaussian = profile_text(PrivacyProfile.gaussian(3.0))
     parts = dict.fromkeys([*kinds, gaussian], 1)
-    assert Composer(DELTA, never).level(parts) == level_of(parts, DELTA)
-    shows = written(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))
-    assert Composer(DELTA, never).level(dict.fromkeys([*kinds, shows], 1)) == math.inf
+    assert Composer(DELTA, never).epsilon(parts) == composed_epsilon(parts, DELTA)
+    shows = profile_text(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))
+    assert Composer(DELTA, never).epsilon(dict.fromkeys([*kinds, shows], 1)) == math.inf
     hidden = texts(np.linspace(0.1, 0.9, 10), [2e-6] * 10)  # more than delta together
-    assert Composer(DELTA, never).level(dict.fromkeys(hidden, 1)) == math.inf
+    assert Composer(DELTA, never).epsilon(dict.fromkeys(hidden, 1)) == math.inf

@@ -34,9 +34,9 @@ class Intruder:
 
 def opened(path, intruder, monkeypatch):
     """Open the file, which checks its whole history."""
-    connected = store.connected
+    connected = store._connected
     with monkeypatch.context() as patch:
-        patch.setattr(store, "connected", lambda *given: intruder.watch(connected(*given)))
+        patch.setattr(store, "_connected", lambda *given: intruder.watch(connected(*given)))
         with Ledger.open(path) as ledger:
             return len(ledger.history())
 

@@ -12,7 +12,7 @@ import fastpriv as fp
 import oracles as o
 from fastpriv._sampling import thresholds as _thresholds
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile import attained as _attained
+from fastpriv.accounting.profile import neighbours as _attained
 from oracles import profile as op
 from profile_cases import each_structure, holds, random_channel, response
 

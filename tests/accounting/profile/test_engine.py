@@ -8,16 +8,14 @@ import pytest
 from mpmath import mpf
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.blurred import _period
-from fastpriv.accounting.profile.contour import dense_line, tilt_at
-from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.jumps import jump_line
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.residues import MOST, laplace_delta
-from fastpriv.accounting.profile.side import Side
-from fastpriv.accounting.profile.terms import Finite, Ordered
-from fastpriv.accounting.profile.transform import uniform_sums
-from fastpriv.errors import TooLarge
+from fastpriv.accounting.profile.composition import Composition
+from fastpriv.accounting.profile.engines.closed_form import CLOSED_FORM
+from fastpriv.accounting.profile.engines.contour import DENSE_CONTOUR, _period
+from fastpriv.accounting.profile.engines.large_loss import LARGE_LOSS
+from fastpriv.accounting.profile.losses import Directed, Discrete, uniform_sums
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
+from fastpriv.accounting.profile.steps.laplace import MOST, Interval, laplace_delta
+from fastpriv.accounting.profile.strategy import ContinuousCurve
 from tests.accounting import trees
 
 
@@ -68,11 +66,11 @@ def test_two_laplace_releases_by_convolution(e, t):
 
 @pytest.mark.slow(only=["40-0.9"])
 @pytest.mark.parametrize(("k", "level"), [(3, 0.2), (12, 0.5), (MOST, 0.9)])
-def test_residues_and_the_contour_agree(k, level):
+def test_residues_and_the_contour_agree(k, level, monkeypatch):
     e = 0.7
-    side = Side([(Ordered(Interval(e, True)), k)], [])
-    side._closed = False
-    low, high = side.delta(level * k * e)
+    monkeypatch.setattr(CLOSED_FORM, "applies", lambda parts: False)
+    curve = ContinuousCurve(Composition([(Directed(Interval(e, True)), k)], []))
+    low, high = curve.delta(level * k * e)
     closed = laplace_delta(e, k, level * k * e)
     assert low <= closed[1]
     assert closed[0] <= high
@@ -90,9 +88,10 @@ def test_residues_beyond_all_losses_and_for_tiny_noise():
 @pytest.mark.parametrize(("k", "t"), [(2, 0.2455), (3, 0.3), (1000, 0.8)])
 def test_jumps_and_many_angles_agree(k, t):
     """Where one large loss decides, both lines hold; that of jumps is the narrower."""
-    terms = [(Ordered(Mixtures(1.0, ((1.0, 0.01 if k < 9 else 3e-4),))), k)]
-    c = tilt_at(terms, t)
-    jumps, dense = (make(terms, t, c).bounds(t) for make in (jump_line, dense_line))
+    step = GaussianMixture(1.0, ((1.0, 0.01 if k < 9 else 3e-4),))
+    parts = Composition([(Directed(step), k)], [])
+    c = parts.tilt_at(t)
+    jumps, dense = (e.prepare(parts, t, c).bounds(t) for e in (LARGE_LOSS, DENSE_CONTOUR))
     assert max(jumps[0], dense[0]) <= min(jumps[1], dense[1])
     assert jumps[1] - jumps[0] <= (1e-9 if k < 9 else 1e-7) * jumps[1]
 
@@ -110,7 +109,8 @@ def test_lattices_blurred_and_listed():
     both = PrivacyProfile.discrete_gaussian(5.0).self_compose(600)
     both = both.compose(PrivacyProfile.discrete_gaussian(6.7).self_compose(900))
     exact = both.delta(45.0)
-    low, high = Side([], [(atom.lower, k) for atom, k in both._atoms.items()]).delta(45.0)
+    losses = [(step.lower, k) for step, k in both.parts.items()]
+    low, high = ContinuousCurve(Composition([], losses)).delta(45.0)
     assert low <= exact.upper
     assert exact.lower <= high
     assert high - low <= 1e-9 * high
@@ -165,7 +165,9 @@ def test_trees_of_all_kinds(seed):
 
 def test_no_large_loss_of_flipped_pairs():
     """Without the person losses are bounded: the other order is left to other lines."""
-    side = Side([(Ordered(Mixtures(1.0, ((1.0, 0.05),)), True), 3)], [])
+    step = GaussianMixture(1.0, ((1.0, 0.05),))
+    side = ContinuousCurve(Composition([(Directed(step, True), 3)], []))
+    assert not LARGE_LOSS.applies(side.parts)
     low, high = side.delta(0.05)
     assert 0.0 < low <= high < 1.0
     assert side.at_most(3.0 * -math.log1p(-0.05) + 1e-9) == 0.0
@@ -176,19 +178,18 @@ def test_no_large_loss_of_flipped_pairs():
 def test_discrete_gaussian_noise_whose_losses_are_too_many_to_list():
     """Discrete noise of a standard deviation of 300 is Gaussian noise to fifteen digits."""
     many = PrivacyProfile.discrete_gaussian(300.0).self_compose(1_000_000)
-    with pytest.raises(TooLarge):
-        many._engine._above.epsilon(1e-6)
     result = many.epsilon(1e-6)
     truth = PrivacyProfile.gaussian(300.0).self_compose(1_000_000).epsilon(1e-6)
     assert result.lower <= truth.upper
     assert truth.lower <= result.upper <= result.lower * (1.0 + 1e-7)
-    assert many._guaranteed(1e-6) == result.upper
+    assert many.cases.guaranteed(1e-6) == result.upper
 
 
 @pytest.mark.parametrize(("sigma", "count", "c"), [(1.3, 3, 0.5), (30.0, 400, 5.0), (60.0, 1, 0.1)])
 def test_angles_beyond_which_moments_are_tiny(sigma, count, c):
-    measure = PrivacyProfile.discrete_gaussian(sigma)._engine._above.releases[0][0]
-    period, reach = _period(Finite(measure), count, c)
+    (step,) = PrivacyProfile.discrete_gaussian(sigma).parts
+    measure = step.upper
+    period, reach = _period(Discrete(measure), count, c)
     assert period == pytest.approx(2.0 * math.pi * sigma**2, rel=1e-12)
     losses, logs = measure.losses, (measure.logs + c * measure.losses).astype(float)
     law = np.exp(logs - np.logaddexp.reduce(logs))

@@ -366,7 +366,7 @@ def test_trees(chosen, count):
     parts = [kinds[i] for i in chosen]
     whole = parts[0].compose(*parts[1:]).self_compose(count)
     again = PrivacyProfile({}).compose(*(part.self_compose(count) for part in parts[::-1]))
-    assert whole._parts == again._parts
+    assert whole.parts == again.parts
     first, second = whole.delta(1.0), again.delta(1.0)
     assert max(first.lower, second.lower) <= min(first.upper, second.upper)
     found = whole.epsilon(1e-6)
@@ -453,4 +453,4 @@ def test_no_noise():
     shown = PrivacyProfile.gaussian(0.0, 0.1)  # the person is seen if it takes part
     assert shown.delta(1.0).upper == pytest.approx(0.1, rel=1e-14)
     assert shown.epsilon(0.05).lower == math.inf
-    assert PrivacyProfile.gaussian(1.0, 1.0)._parts == PrivacyProfile.gaussian(1.0)._parts
+    assert PrivacyProfile.gaussian(1.0, 1.0).parts == PrivacyProfile.gaussian(1.0).parts

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.curve import Curve
-from fastpriv.accounting.profile.intervals import Interval
-from fastpriv.accounting.profile.measures import Measure
-from fastpriv.accounting.profile.mixtures import Mixtures
-from fastpriv.accounting.profile.nodes import RecentRules
-from fastpriv.accounting.profile.pairs import Blend
+from fastpriv.accounting.profile.discrete import DiscreteLosses
+from fastpriv.accounting.profile.losses import RecentRules
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture
+from fastpriv.accounting.profile.steps.laplace import Interval
+from fastpriv.accounting.profile.steps.sampling import Blend
+from fastpriv.accounting.profile.strategy import DiscreteCurve
 
-MIXTURES = [Mixtures(1.0, ((1.0, 0.01),)), Mixtures(0.7, ((1.0, 0.3),), ((1.0, 0.3),))]
+MIXTURES = [
+    GaussianMixture(1.0, ((1.0, 0.01),)),
+    GaussianMixture(0.7, ((1.0, 0.3),), ((1.0, 0.3),)),
+]
 PAIRS = [
     *MIXTURES,
     Interval(1.0, True, 0.2),
@@ -63,9 +66,13 @@ def test_ratios_of_moments_stay_below_their_ceiling(pair, c):
 @pytest.mark.parametrize("count", [1, 1000, 10**10])
 def test_what_skips_a_pair_is_an_upper_bound(count):
     epsilon = 1e-6 if count > 10**9 else 0.3
-    curve = Curve([(Measure.response(2, epsilon, 0.0), count)], True)
-    for t in (0.1 * curve.top, 0.5 * epsilon * math.sqrt(count), 3.0 * epsilon * math.sqrt(count)):
-        assert curve.delta(t) <= curve.at_most(t) <= 1.0
+    curve = DiscreteCurve([(DiscreteLosses.response(2, epsilon, 0.0), count)], True)
+    for t in (
+        0.1 * curve.top[1],
+        0.5 * epsilon * math.sqrt(count),
+        3.0 * epsilon * math.sqrt(count),
+    ):
+        assert curve.delta(t)[1] <= curve.at_most(t) <= 1.0
 
 
 TINY = [0.0, 5e-324, 1e-310, 1e-200]

@@ -276,7 +276,7 @@ def test_of_a_curve_alone_only_one_release_is_known_to_be_attained():
     """The best sets of outputs of two releases have a difference of .5462 at epsilon .5."""
     laws = [[0.9, 0.1], [0.4, 0.6]]
     single, channel = PrivacyProfile.of(laws).delta(0.5), PrivacyProfile.of(laws).self_compose(2)
-    (part,) = channel._parts
+    (part,) = channel.parts
     curve = PrivacyProfile({part_of(plain(part, curves=True)): 2}, channel.relation)
     truth = 0.0
     for p, q in (laws, laws[::-1]):
@@ -330,7 +330,7 @@ def test_names_that_declare_and_ask():
     assert declared.delta(1.0) == noise.delta(1.0)
     assert isinstance(PrivacyProfile.zcdp(0.5), PrivacyProfile)
     assert PrivacyProfile.zcdp.__doc__.startswith("Profile of any")
-    assert noise.zcdp.__doc__.startswith("Least rho")
+    assert noise.zcdp.__doc__.startswith("Smallest rho")
     assert PrivacyProfile.gdp(0.0).epsilon(0.0).upper == 0.0
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 import pytest
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.ranges import Chosen, levels
+from fastpriv.accounting.profile.engines.bounded_range import Chosen, levels
 
 
 def best_choices(e, k, i, m):
@@ -35,16 +35,16 @@ def test_best_choices(e, k, i):
     t = i * e / m
     attained, bound = best_choices(e, k, i, m), Chosen(e, k)
     finer = best_choices(e, k, 3 * i, 3 * m)
-    assert attained * (1.0 - 1e-12) <= finer <= bound.delta(t) * (1.0 + 1e-12)
-    assert bound.delta(t) <= finer * (1.0 + 3e-3)
-    assert bound.epsilon(bound.delta(t) * (1.0 + 1e-9)) <= t * (1.0 + 1e-6) + 1e-6
-    assert bound.epsilon(finer) >= t * (1.0 - 1e-12)
+    assert attained * (1.0 - 1e-12) <= finer <= bound.delta(t)[1] * (1.0 + 1e-12)
+    assert bound.delta(t)[1] <= finer * (1.0 + 3e-3)
+    assert bound.guaranteed(bound.delta(t)[1] * (1.0 + 1e-9)) <= t * (1.0 + 1e-6) + 1e-6
+    assert bound.guaranteed(finer) >= t * (1.0 - 1e-12)
     # What is attained: below the bound, and hardly below choices from few levels.
-    assert attained * (1.0 - 3e-3) <= bound.attained(t) <= bound.delta(t)
-    level = bound.attained_epsilon(attained)
-    assert level <= bound.epsilon(attained)
+    assert attained * (1.0 - 3e-3) <= bound.delta(t)[0] <= bound.delta(t)[1]
+    level = bound.epsilon(attained)[0]
+    assert level <= bound.guaranteed(attained)
     assert level >= t * (1.0 - 1e-2) - 1e-2 * e
-    assert bound.attained(level) >= attained * (1.0 - 1e-9) or level == 0.0
+    assert bound.delta(level)[0] >= attained * (1.0 - 1e-9) or level == 0.0
 
 
 def test_choices_that_are_attained_by_plain_loops():
@@ -53,7 +53,7 @@ def test_choices_that_are_attained_by_plain_loops():
     m, bound = levels(k), Chosen(e, k)
     assert m == 256
     for i in (0, 100, 400):
-        here = [bound.attained((i + part) * e / m) for part in (1e-9, 0.5, 1.0 - 1e-9)]
+        here = [bound.delta((i + part) * e / m)[0] for part in (1e-9, 0.5, 1.0 - 1e-9)]
         assert here[0] > here[1] > here[2] > 0.0
         coarse = best_choices(e, k, i // 4, m // 4)
         assert coarse * (1.0 - 1e-6) <= here[0] <= coarse * (1.0 + 1e-3)
@@ -64,7 +64,7 @@ def test_one_release_has_a_closed_form():
     for t in (0.0, 0.1, 0.35, 0.69, 0.7, 1.0):
         gap = max(math.exp(e / 2) - math.exp(t / 2), 0.0)
         truth = gap**2 / math.expm1(e)
-        assert truth * (1.0 - 1e-12) <= bound.delta(t) <= truth * (1.0 + 1e-3) + 1e-5
+        assert truth * (1.0 - 1e-12) <= bound.delta(t)[1] <= truth * (1.0 + 1e-3) + 1e-5
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_a_hundred_releases():
     profile = PrivacyProfile.exponential(0.1).self_compose(100)
     result = profile.epsilon(1e-6)
     assert 2.2507 < result.lower < result.upper < 2.2513
-    assert profile._guaranteed(1e-6) == result.upper
+    assert profile.cases.guaranteed(1e-6) == result.upper
     assert profile.delta(result.upper).upper <= 1e-6 * (1.0 + 1e-9)
 
 

@@ -132,7 +132,7 @@ def test_totals_do_not_grow():
     """A lower bound of total 1 + 6e-16 would be 1 + 2e-11 after 30,000 releases."""
     excess = 1e-4
     matrix = fp.Channel([[0.5 + excess, 0.5 - excess], [0.5 - excess, 0.5 + excess]]).matrix()
-    (atom,) = PrivacyProfile.of(matrix)._parts
+    (atom,) = PrivacyProfile.of(matrix).parts
     for measure, sign in ((atom.lower, -1), (atom.upper, 1)):
         total = sum(mp.exp(mpf(str(x))) for x in measure.logs) + mpf(measure.infinite)
         assert sign * (total - 1) >= -len(measure.logs) * mpf(2) ** -62

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastpriv.accounting import PrivacyProfile
-from fastpriv.accounting.profile.summaries import gaussian_mu
+from fastpriv.accounting.profile.questions import gaussian_mu
 
 gaussian = PrivacyProfile.gaussian
 PHI = NormalDist().cdf

@@ -29,7 +29,7 @@ KINDS = [
 
 @pytest.mark.parametrize("channel", SMALL, ids=repr)
 def test_chances_of_support_are_those_of_a_list(channel):
-    base, member = channel._columns()
+    base, member = channel.support_table()
     assert math.isclose(base.sum(), 1.0)
     np.testing.assert_allclose((base * member).sum(axis=1), float(channel.inclusion), rtol=1e-13)
     both = (base * member) @ member.T
@@ -39,13 +39,13 @@ def test_chances_of_support_are_those_of_a_list(channel):
     np.testing.assert_allclose(pairs, kinds[nearest], atol=1e-14)
     assert set(nearest) == set(range(len(kinds)))
     with localcontext(EXACT):
-        empty = float(channel._empty)
+        empty = float(channel.empty_mass)
     assert math.isclose(base[~member.any(axis=0)].sum(), empty, abs_tol=1e-14)
-    assert channel._output_count == member.shape[1]
+    assert channel.output_count == member.shape[1]
     if channel.listed is not None:
         assert channel.listed == member.shape[1]
         weights = np.random.default_rng(3).random(channel.k)
-        np.testing.assert_allclose(channel._masses(weights), weights @ member, atol=1e-13)
+        np.testing.assert_allclose(channel.masses(weights), weights @ member, atol=1e-13)
 
 
 @pytest.mark.parametrize("channel", SMALL, ids=repr)
@@ -66,7 +66,7 @@ def test_estimates_have_the_mean_and_the_variance_that_are_said(channel):
     """The estimate of one report, as a vector over values: all its moments in fractions."""
     k, columns, reports = channel.k, fractions(channel), _listed(channel)
     assert len(reports) == len(columns)
-    values = [channel._moments(channel._tally(one[None]), 1)[0] for one in reports]
+    values = [channel.moments(channel.tally(one[None]), 1)[0] for one in reports]
     law = np.array([[float(entry) for entry in column] for column in columns])
     table = np.array(values)
     mean, square = law.T @ table, law.T @ table**2
@@ -95,11 +95,11 @@ def test_estimated_variances_are_unbiased(channel):
     expected = law @ counts  # how often each report is seen, in the mean
     # Sums of whole numbers are rounded to whole numbers, so let them be large.
     tally = 1e9 * sum(
-        times * channel._tally(one[None]) for times, one in zip(expected, reports, strict=True)
+        times * channel.tally(one[None]) for times, one in zip(expected, reports, strict=True)
     )
-    estimates, variances = channel._moments(tally, 10_000 * 10**9)
+    estimates, variances = channel.moments(tally, 10_000 * 10**9)
     np.testing.assert_allclose(estimates, 1e9 * counts, rtol=1e-9)
-    values = np.array([channel._moments(channel._tally(one[None]), 1)[0] for one in reports])
+    values = np.array([channel.moments(channel.tally(one[None]), 1)[0] for one in reports])
     spread = law.T @ values**2 - (law.T @ values) ** 2
     np.testing.assert_allclose(variances, 1e9 * (counts @ spread), rtol=1e-8)
 
@@ -118,9 +118,9 @@ def _listed(channel):
 
 @pytest.mark.parametrize("channel", SMALL, ids=repr)
 def test_reports_support_the_values_of_their_column(channel):
-    _, member = channel._columns()
+    _, member = channel.support_table()
     for y, report in enumerate(_listed(channel)):
-        np.testing.assert_array_equal(channel._members(np.atleast_1d(report)), member[:, y])
+        np.testing.assert_array_equal(channel.members(np.atleast_1d(report)), member[:, y])
         np.testing.assert_array_equal(channel.support_counts(report[None]), member[:, y])
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv import kernels
-from fastpriv._sampling import inside as inside_module
-from fastpriv._sampling.inside import InsideThresholds, below
+from fastpriv._sampling import local as inside_module
+from fastpriv._sampling.local import InsideThresholds, below
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import WORDS, integer_ratio
 from fastpriv.channels.local import hadamard, hashing, projective
@@ -70,12 +70,12 @@ HASHING = [c for c in SMALL if isinstance(c, fp.HashingChannel)]
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("channel", HADAMARD, ids=repr)
 def test_hadamard_draws_are_uniform_inside_and_outside(channel, held, monkeypatch):
-    _, member = channel._columns()
+    _, member = channel.support_table()
     _fixed(channel, monkeypatch, held)
     for x in range(channel.k):
         grid = Grid(channel.columns, 2 * channel.blocks - 1)
         monkeypatch.setattr(hadamard, "below", grid)
-        drawn = channel._reports(np.full(grid.count, x), Given([]))
+        drawn = channel.draw_messages(np.full(grid.count, x), Given([]))
         _uniform_over(drawn, np.flatnonzero(member[x] == held).tolist())
 
 
@@ -83,7 +83,7 @@ def test_hadamard_draws_are_uniform_inside_and_outside(channel, held, monkeypatc
 @pytest.mark.parametrize("channel", PROJECTIVE, ids=repr)
 def test_projective_draws_are_uniform_inside_and_outside(channel, held, monkeypatch):
     """Vectors that are zero are drawn again: those are left out of the count here."""
-    _, member = channel._columns()
+    _, member = channel.support_table()
     geometry = channel.geometry
     free = geometry.digits(np.arange(geometry.vectors // channel.q))[:, 1:]
     values = geometry.vectors_of(np.arange(channel.k))
@@ -102,13 +102,13 @@ def test_projective_draws_are_uniform_inside_and_outside(channel, held, monkeypa
 def test_hashing_draws_every_seed_and_responds_to_its_hash(channel, monkeypatch):
     """All seeds once, and all answers that randomised response moves a hash to."""
     g, points = channel.g, channel.geometry.points
-    _, member = channel._columns()
+    _, member = channel.support_table()
     monkeypatch.setattr(
         type(channel._thresholds), "draw", lambda self, codes, source: (codes + step) % g
     )
     for x, step in itertools.product(range(channel.k), range(g)):
         monkeypatch.setattr(hashing, "below", Grid(points))
-        reports = channel._reports(np.full(points, x), Given([]))
+        reports = channel.draw_messages(np.full(points, x), Given([]))
         columns = reports[:, 0] * g + reports[:, 1]
         assert reports[:, 0].tolist() == list(range(points))
         assert (member[x, columns] == (step == 0)).all()

@@ -16,9 +16,9 @@ SUBSETS = [(4, 1), (5, 2), (6, 3), (7, 6)]
 def test_columns_of_subsets_are_combinations(k, size):
     channel = fp.SubsetChannel(k, 1.0, size=size)
     listed = [list(held) for held in itertools.combinations(range(k), size)]
-    assert channel._output_count == len(listed) == channel.matrix().shape[1]
-    assert [channel._output_at(y).tolist() for y in range(len(listed))] == listed
-    assert [channel._column_of(np.array(held)) for held in listed] == list(range(len(listed)))
+    assert channel.output_count == len(listed) == channel.matrix().shape[1]
+    assert [channel.output_row(y).tolist() for y in range(len(listed))] == listed
+    assert [channel.column_index(np.array(held)) for held in listed] == list(range(len(listed)))
 
 
 def test_columns_side_by_side():
@@ -26,16 +26,16 @@ def test_columns_side_by_side():
     channel = fp.ColumnsChannel([fp.SubsetChannel(4, 1.0, size=2), fp.Channel(bits)])
     outputs = [[*held, bit] for held in itertools.combinations(range(4), 2) for bit in range(2)]
     for acting in (channel, fp.RecordChannel(channel)):
-        assert acting._output_count == 12 == acting.matrix().shape[1]
-        assert [acting._output_at(y).tolist() for y in range(12)] == outputs
-        assert [acting._column_of(np.array(output)) for output in outputs] == list(range(12))
+        assert acting.output_count == 12 == acting.matrix().shape[1]
+        assert [acting.output_row(y).tolist() for y in range(12)] == outputs
+        assert [acting.column_index(np.array(output)) for output in outputs] == list(range(12))
     assert channel.output(fp.Uniform(2, [4, 2])).space.size == 12
 
 
 def test_audits_count_and_name_reports():
     channel, prior = fp.SubsetChannel(4, 1.0, size=2), [0.1, 0.2, 0.3, 0.4]
     audit = fp.audit(channel, prior, joint=np.diag(prior))
-    assert audit.summary == "4 databases of 1 row, 6 outputs"
+    assert audit.summary == "4 databases of 1 record, 6 outputs"
     assert audit.to_dict()["outputs"] == "6"
     assert "0 of 6 outputs" in audit.levels["ruling-out"].meaning
     matrix = channel.matrix()
@@ -43,7 +43,7 @@ def test_audits_count_and_name_reports():
     assert len(named) > 4
     for worst in named:
         assert worst.output[0] < worst.output[1]  # a report lists its values in order
-        column = matrix[:, channel._column_of(worst.output)]
+        column = matrix[:, channel.column_index(worst.output)]
         if audit.levels["secret-pml"].worst is not worst:
             assert column[worst.database[0]] == column.max()
 
@@ -60,6 +60,6 @@ def test_outputs_by_their_number():
 
 def test_reports_beyond_any_list_are_counted_in_powers_of_two():
     channel = fp.SubsetChannel(1000, 1.0, size=500)
-    assert channel._output_count.bit_length() == math.comb(1000, 500).bit_length()
+    assert channel.output_count.bit_length() == math.comb(1000, 500).bit_length()
     with pytest.raises(TooLarge, match=r"about 2\^"):
         channel.matrix()

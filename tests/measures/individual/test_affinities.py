@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv._matrices import cliques as module
-from fastpriv._matrices.affinities import (
+from fastpriv._matrices.capacity import capacities as solved
+from fastpriv._matrices.searches import cliques as module
+from fastpriv._matrices.searches.cliques import (
     NEVER,
+    Cliques,
     alike_limit,
     excess,
     pair_limit,
     part_limit,
     sum_test,
 )
-from fastpriv._matrices.capacity import capacities as solved
-from fastpriv._matrices.cliques import Cliques
-from fastpriv._matrices.laws import Laws
+from fastpriv._matrices.searches.selection import Laws
 from oracles import individual as brute
 from oracles.optima import capacities as ends
 
@@ -167,11 +167,11 @@ def test_four_slices(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [[[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.3, 0.2, 0.5]]])
 def test_products_are_below_the_bound_of_affinities(kernel):
-    from fastpriv.measures.individual.alike import affinity_limit
+    from fastpriv.measures.individual.equal_records import affinity_limit
 
     for n in (1, 2):
         channel = fp.ProductChannel([kernel] * n)
         low, _ = brute.group_capacity(np.array(channel.matrix()), [3] * n, 1)
-        assert low <= affinity_limit(channel._kernels, 1)
+        assert low <= affinity_limit(channel.kernels, 1)
     many = fp.individual_capacity(fp.ProductChannel([kernel] * 30), time_limit=1.0)
     assert many.upper < 0.95 * min(math.log(3.0), 30 * fp.channel_capacity(kernel).upper)

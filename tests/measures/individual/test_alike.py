@@ -9,7 +9,7 @@ import pytest
 import fastpriv as fp
 from fastpriv._core.clock import Clock
 from fastpriv._structure.rows import RowKernel, RowKernels
-from fastpriv.measures.individual import alike
+from fastpriv.measures.individual import equal_records
 from individual_cases import holds, reached
 from oracles import individual as brute
 
@@ -25,7 +25,7 @@ def same(kernel, n):
 @pytest.mark.parametrize("kernel", [TERNARY, ZEROS])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_types_are_below_all_adversaries(kernel, n):
-    bracket = alike.by_types(same(kernel, n), 1e-9, Clock(60.0), math.inf)
+    bracket = equal_records.by_types(same(kernel, n), 1e-9, Clock(60.0), math.inf)
     matrix = np.array(fp.ProductChannel([kernel] * n).matrix())
     low, high = brute.group_capacity(matrix, [3] * n, 1)
     assert holds(bracket, low, high)
@@ -36,7 +36,7 @@ def test_types_are_below_all_adversaries(kernel, n):
 
 @pytest.mark.parametrize(("kernel", "n"), [(TERNARY, 4), (ZEROS, 5)])
 def test_law_of_counts_by_listing_all_outputs(kernel, n):
-    law = alike.counts_law(kernel, n)
+    law = equal_records.counts_law(kernel, n)
     for v, row in enumerate(kernel):
         chances = {}
         for outputs in itertools.product(range(kernel.shape[1]), repeat=n):

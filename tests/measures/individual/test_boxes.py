@@ -8,7 +8,7 @@ import pytest
 
 import fastpriv as fp
 from fastpriv._core.clock import Clock
-from fastpriv.measures.individual.inputs import most_information
+from fastpriv.measures.individual.convex import most_information
 
 
 def about(matrix, pmf, sizes, i):

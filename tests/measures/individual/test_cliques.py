@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from fastpriv._core.clock import Meter
 from fastpriv._matrices.capacity import capacities
-from fastpriv._matrices.clique_search import advance, by_cliques
-from fastpriv._matrices.cliques import Cliques
-from fastpriv._matrices.laws import Laws
-from fastpriv._matrices.selection_search import Node, Search
+from fastpriv._matrices.searches.cliques import Cliques, advance, by_cliques
+from fastpriv._matrices.searches.selection import Laws, Node, Search
 
 
 def tables(rows, outputs, sharpness, seed):

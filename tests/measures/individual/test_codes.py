@@ -9,9 +9,9 @@ import pytest
 import fastpriv as fp
 from fastpriv._core.clock import Clock
 from fastpriv._structure.rows import Symmetric
-from fastpriv.measures.individual import codes
+from fastpriv.measures.individual import copies as codes
+from fastpriv.measures.individual.adversary import searched
 from fastpriv.measures.individual.copies import opposite_capacity
-from fastpriv.measures.individual.search import searched
 
 NOTHING = fp.IndividualCapacity(0.0, math.inf, None)
 

@@ -73,7 +73,7 @@ def test_laws_lie_in_the_set(name):
     priors, rng = make(*arguments), np.random.default_rng(3)
     for _ in range(30):
         weights = rng.normal(size=4)
-        bound, law = priors._least_sum(weights)
+        bound, law = priors.smallest_sum(weights)
         assert bound <= weights @ law <= bound + 1e-6
         assert inside(law, 1e-14)
         assert law.min() >= 0.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastpriv as fp
 from fastpriv._core.clock import Clock
-from fastpriv.measures.individual import merged, types
+from fastpriv.measures.individual import copies
 from oracles import dalenius
 from oracles import individual as brute
 
@@ -81,10 +81,10 @@ def test_cross_capacity_by_all_choices_of_databases(sizes, k):
 @pytest.mark.parametrize("m", [3, 5])
 def test_more_copies_than_can_be_listed(m, epsilon, monkeypatch):
     n = 12
-    exact = types.copies_bracket(n, fp.HammingChannel(n, m, epsilon)._symmetric()[0], FOREVER)
+    exact = copies.copies_bracket(n, fp.HammingChannel(n, m, epsilon).symmetric()[0], FOREVER)
     for entries in (1, 20, 40):
-        monkeypatch.setattr(types, "_ENTRIES", entries)
-        bracket = types.copies_bracket(n, fp.HammingChannel(n, m, epsilon)._symmetric()[0], FOREVER)
+        monkeypatch.setattr(copies, "_ENTRIES", entries)
+        bracket = copies.copies_bracket(n, fp.HammingChannel(n, m, epsilon).symmetric()[0], FOREVER)
         assert bracket.lower <= exact.upper
         assert exact.lower <= bracket.upper
         assert bracket.lower > 0.0
@@ -94,8 +94,8 @@ def test_more_copies_than_can_be_listed(m, epsilon, monkeypatch):
 @pytest.mark.parametrize("epsilon", [1e-8, 0.1, 0.7, 5.0, 700.0])
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 4), (12, 3), (9, 6), (30, 4)])
 def test_merged_sums_hold_what_is_listed(n, m, epsilon):
-    kernel = fp.HammingChannel(n, m, epsilon)._symmetric()[0]
-    exact, near = types.listed(n, kernel), merged.merged(n, kernel, FOREVER)
+    kernel = fp.HammingChannel(n, m, epsilon).symmetric()[0]
+    exact, near = copies.listed(n, kernel), copies.merged(n, kernel, FOREVER)
     assert near is not None
     assert near.lower <= exact.upper
     assert exact.lower <= near.upper
@@ -105,9 +105,9 @@ def test_merged_sums_hold_what_is_listed(n, m, epsilon):
 @pytest.mark.slow
 def test_copies_of_ten_values():
     """Some six million partitions: too many to list."""
-    bracket = merged.merged(100, fp.HammingChannel(1, 10, 0.3)._symmetric()[0], FOREVER)
+    bracket = copies.merged(100, fp.HammingChannel(1, 10, 0.3).symmetric()[0], FOREVER)
     assert bracket.width <= 1e-4 * bracket.upper
-    assert merged.merged(10**6, fp.HammingChannel(1, 3, 0.02)._symmetric()[0], FOREVER) is None
+    assert copies.merged(10**6, fp.HammingChannel(1, 3, 0.02).symmetric()[0], FOREVER) is None
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_partitions(n, m):
         for parts in itertools.product(range(n + 1), repeat=min(m, n))
         if sum(parts) == n
     }
-    listed = [tuple(row) for row in types.partitions(n, m).tolist()]
+    listed = [tuple(row) for row in copies.partitions(n, m).tolist()]
     assert sorted(listed) == sorted(want)
-    assert types.partition_counts(n, m)[-1] == len(want)
+    assert copies.partition_counts(n, m)[-1] == len(want)
 
 
 @pytest.mark.slow

@@ -50,14 +50,14 @@ def test_max_individual_capacity_bounds_the_average():
 def test_adversaries_read_as_attacks():
     short = fp.individual_capacity(fp.HammingChannel(2, 2, 1.0)).adversary
     assert repr(short).splitlines() == [
-        "Adversary against row 0, who believes in",
+        "Adversary against record 0, who expects",
         "  0 0  with probability 0.5",
         "  1 1  with probability 0.5",
     ]
     long = fp.individual_capacity(fp.HammingChannel(10_000, 2, 0.001)).adversary
     assert "1 (10000 times)  with probability 0.5" in repr(long)
     group = fp.group_capacity(fp.HammingChannel(4, 2, 1.0), 4).adversary
-    assert "rows 0, 1, 2, 3" in repr(group)
+    assert "records 0, 1, 2, 3" in repr(group)
     assert "and 8 more" in repr(group)
     ragged = fp.Adversary((0,), np.arange(40)[None] % 7, np.ones(1))
     assert repr(ragged).endswith("6 0 1 ...  with probability 1")

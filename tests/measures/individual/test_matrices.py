@@ -12,8 +12,8 @@ import fastpriv as fp
 import oracles as o
 from fastpriv import kernels
 from fastpriv._matrices.capacity import capacities
-from fastpriv._matrices.cliques import mean_questions
-from fastpriv._matrices.selection import best_selection
+from fastpriv._matrices.searches.cliques import mean_questions
+from fastpriv._matrices.searches.selection import Search, best_selection
 from individual_cases import channel, holds, laws, reached
 from oracles import individual as brute
 
@@ -191,3 +191,20 @@ def test_nothing_to_tell():
 def test_a_law_that_is_not_tilted_tells_nothing():
     channel = fp.TiltedChannel(fp.Dense([0.1, 0.2, 0.3, 0.4], [2, 2]), 0.0)
     assert fp.group_capacity(channel, 1).upper == 0.0
+
+
+def test_random_ascents_only_where_selections_cannot_be_listed(monkeypatch):
+    started = []
+    climb = Search.climb
+    monkeypatch.setattr(Search, "climb", lambda *given: (started.append(1), climb(*given))[1])
+    rng = np.random.default_rng(2)
+    for sizes, outputs, most in [
+        ((8,), 8, 0),
+        ((3, 3), 9, 4),
+        ((3, 3, 3), 8, 6),
+        ((3,) * 4, 6, 600),
+    ]:
+        started.clear()
+        fp.individual_capacity(fp.Channel(channel(rng, sizes, outputs), sizes), time_limit=None)
+        assert len(started) <= most
+    assert len(started) > 64  # 27^3 selections for each record

@@ -13,7 +13,7 @@ import oracles as o
 from cases import kernel, law
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._matrices.capacity import capacities
-from fastpriv._matrices.selection_search import Node, Search
+from fastpriv._matrices.searches.selection import Node, Search
 from individual_cases import channel, holds, reached
 from oracles import individual as brute
 
@@ -76,10 +76,10 @@ def priors(sizes, seed=1):
 def test_structured_queries_are_the_listed_ones(name, structured, listed):
     assert np.array_equal(structured.matrix(), listed.matrix())
     rows = fp.Space(structured.space.sizes).rows(np.arange(structured.space.size))
-    assert np.array_equal(structured._query.of(rows), listed._query.values)
-    assert np.array_equal(structured._query.seen(), listed._query.seen())
-    assert np.array_equal(structured._query.neighbours(), listed._query.neighbours())
-    assert np.array_equal(structured._query.class_sizes(), listed._query.class_sizes())
+    assert np.array_equal(structured.query.of(rows), listed.query.values)
+    assert np.array_equal(structured.query.seen(), listed.query.seen())
+    assert np.array_equal(structured.query.neighbours(), listed.query.neighbours())
+    assert np.array_equal(structured.query.class_sizes(), listed.query.class_sizes())
     for measure in (
         fp.dp_level,
         fp.leakage_capacity,
@@ -170,7 +170,7 @@ def test_answers_that_tell_a_bit_apart_almost_surely():
     channel = fp.QueryChannel.count(n, weights / weights.sum(axis=1, keepdims=True))
     found = fp.individual_capacity(channel)
     assert found.width <= 1e-9
-    ends = fp.channel_capacity(channel._kernel.matrix[[0, n]])
+    ends = fp.channel_capacity(channel.kernel.matrix[[0, n]])
     assert ends.lower - 1e-9 <= found.upper < math.log(2) - 1e-5
 
 
@@ -199,7 +199,7 @@ def test_rows_of_their_own_kind_are_asked_about_at_once():
     scores = [[0, 1 << i] for i in range(6)]
     rng = np.random.default_rng(5)
     channel = fp.QueryChannel.sum(scores, rng.dirichlet(np.ones(4), size=64))
-    assert len(channel._query.candidates(1, 4)) == 1
+    assert len(channel.query.candidates(1, 4)) == 1
     found = fp.individual_capacity(channel)
     listed = fp.individual_capacity(fp.Channel(channel.matrix(), [2] * 6))
     assert found.lower <= listed.upper
@@ -301,7 +301,7 @@ def test_brackets_of_copies_hold():
         mechanism = fp.HammingChannel(len(sizes), sizes, 0.9)
         for k in range(1, len(sizes) + 1):
             found = by_copies(
-                mechanism._symmetric(), mechanism._kernels.assignment, k, Clock(math.inf)
+                mechanism.symmetric(), mechanism.kernels.assignment, k, Clock(math.inf)
             )
             assert holds(found, *brute.group_capacity(mechanism.matrix(), sizes, k))
             assert reached(found, mechanism.matrix(), sizes)

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import fastpriv as fp
 from fastpriv._core.clock import Clock
-from fastpriv.measures.pointwise.row_sets import convex_row_leakages, convex_row_level
+from fastpriv.measures.pointwise.convex import convex_row_leakages, convex_row_level
 from pointwise_cases import CHANNELS, SEEDS, random_case
 
 SIZES = st.sampled_from([(2, 2), (2, 3), (3, 2)])

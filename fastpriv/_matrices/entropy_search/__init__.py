@@ -1,1 +1,0 @@
-"""Search for the largest information about one row under an entropy constraint."""

@@ -1,0 +1,432 @@
+"""Which compositions bound a profile from above, and which are attained from below.
+
+Neighbours keep their order in all steps, so each direction is composed by itself and the largest
+delta counts. From above the dominating losses of all steps are composed. From below those of some
+pairs of neighbours are, which Renyi divergences pick. Where mechanisms are fixed beforehand, every
+pair of neighbours is composed from both sides, and the largest is the curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP, raised
+from fastpriv.accounting.profile.composition import (
+    Bounds,
+    ChernoffCurve,
+    Composition,
+    Losses,
+    RenyiStep,
+)
+from fastpriv.accounting.profile.discrete import DiscreteLosses, Releases, Step
+from fastpriv.accounting.profile.engines.bounded_range import Chosen, levels
+from fastpriv.accounting.profile.losses import (
+    ContinuousStep,
+    Directed,
+    Discrete,
+    NoBound,
+    in_range,
+)
+from fastpriv.accounting.profile.neighbours import Fixed, attained, common, ordered_pairs
+from fastpriv.accounting.profile.steps.finite import CurveStep, FiniteStep, SampledFinite
+from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
+from fastpriv.accounting.profile.steps.laplace import Interval
+from fastpriv.accounting.profile.strategy import ContinuousCurve, Curve, DiscreteCurve
+from fastpriv.errors import SolverFailure, TooLarge, described
+from fastpriv.results import Bracket
+
+#: Share of the upper bound from which on the lower one is not compared with single steps.
+_LOW = 0.9
+#: Most pairs of neighbours that are composed with noise one by one.
+_PAIRS_WITH_NOISE = 1 << 8
+#: Mechanisms of bounded range have many pairs that are attained; with noise one in so many is used.
+_SOME_WITNESSES = 8
+
+#: Delta at a level.
+Delta = Callable[[float], Bracket]
+
+
+def certified(lower: float, upper: float) -> Bracket:
+    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
+    if lower > upper:
+        raise SolverFailure(
+            f"bounds from below and above contradict each other ({described(lower)} > "
+            f"{described(upper)}); please report this profile"
+        )
+    return Bracket(lower, upper)
+
+
+class Case(NamedTuple):
+    """A curve that may be the largest from above, one that is attained, or both of one pair.
+
+    ``at_most`` bounds both from above at little cost. A curve from above may have a lower bound
+    that is attained; where it has none, its lower bounds are 0.
+    """
+
+    upper: Curve | None
+    lower: Curve | None
+    at_most: Callable[[float], float]
+
+
+def _case(upper: Curve | None, lower: Curve | None) -> Case:
+    curve = upper or lower
+    assert curve is not None
+    return Case(upper, lower, lru_cache(maxsize=4)(curve.at_most))
+
+
+class Cases:
+    """Both bounds on the curve of some steps, later ones chosen after earlier outputs."""
+
+    #: So few curves are computed in any order: ranking them would cost as much.
+    unranked = 4
+
+    def __init__(self, parts: Mapping[Step, int]) -> None:
+        self._parts = parts
+        self._atoms = {part: k for part, k in parts.items() if isinstance(part, FiniteStep)}
+        self._sampled = [(part, k) for part, k in parts.items() if isinstance(part, SampledFinite)]
+        self._moments = [(part, k) for part, k in parts.items() if isinstance(part, RenyiStep)]
+        pairs = [(part, k) for part, k in parts.items() if isinstance(part, ContinuousStep)]
+        normal = [(part, k) for part, k in pairs if isinstance(part, GaussianNoise)]
+        self._pairs = [(part, k) for part, k in pairs if not isinstance(part, GaussianNoise)]
+        if normal:
+            self._pairs.append((GaussianNoise.together(normal), 1))
+        self._orders = self._directions([pair for pair, _ in self._pairs])
+        self._orders_below = self._directions([pair.below or pair for pair, _ in self._pairs])
+
+    def _directions(self, pairs: list[ContinuousStep]) -> tuple[bool, ...]:
+        """The directions that differ: whether the second of the neighbours comes first."""
+        one = all(pair.symmetric for pair in pairs)
+        one = one and all(part.symmetric for part, _ in self._sampled)
+        return (False,) if one else (False, True)
+
+    @property
+    def _is_finite(self) -> bool:
+        return len(self._atoms) == len(self._parts)
+
+    # Questions.
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Bracket of the smallest delta at a level."""
+        if self._alone is not None:
+            return certified(*self._alone.delta(epsilon))
+        low = high = 0.0
+        for upper, lower, at_most in self._ranked(epsilon):
+            if upper is not None and (high == 0.0 or at_most(epsilon) > high):
+                below, above = upper.delta(epsilon)
+                low, high = max(low, below), max(high, above)
+            if lower is not None and (low == 0.0 or at_most(epsilon) > low):
+                with suppress(TooLarge):  # nothing is known from below
+                    low = max(low, lower.delta(epsilon)[0])
+        for bound in self._joint:
+            below, above = bound.delta(epsilon)
+            low, high = max(low, below), min(high, above)
+        for part in self._levelwise if low < _LOW * high else []:
+            low = max(low, part.delta(epsilon)[0])
+        return certified(min(low, high), high)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Bracket of the smallest level at a delta."""
+        if self._alone is not None:
+            return certified(*self._alone.epsilon(delta))
+        low = high = 0.0
+
+        def is_below(case: Case, level: float) -> bool:
+            """Whether a curve is known, at little cost, to have no more than delta there."""
+            return 0.0 < level < math.inf and delta > 0.0 and case.at_most(level) <= delta
+
+        for case in self._ranked():
+            upper, lower, _ = case
+            if upper is not None and not is_below(case, high):
+                below, above = upper.epsilon(delta)
+                low, high = max(low, below), max(high, above)
+            if lower is not None and not is_below(case, low):
+                with suppress(TooLarge):
+                    # A level is sought only where a curve that is quickly asked is above others.
+                    known = 0.0 < low < math.inf and delta > 0.0
+                    if known and isinstance(lower, DiscreteCurve) and lower.delta(low)[0] <= delta:
+                        continue
+                    low = max(low, lower.epsilon(delta)[0])
+        for bound in self._joint:
+            below, above = bound.epsilon(delta)
+            low, high = max(low, below), min(high, above)
+        for part in self._levelwise if low < _LOW * high else []:
+            low = max(low, part.epsilon(delta)[0])
+        return certified(low, high)
+
+    def guaranteed(self, delta: float) -> float:
+        """Upper bound on epsilon alone."""
+        if self._alone is not None:
+            return self._alone.epsilon(delta)[1]
+        high = max(upper.epsilon(delta)[1] for upper, _, _ in self.cases if upper is not None)
+        return min([high, *(bound.guaranteed(delta) for bound in self._joint)])
+
+    def _ranked(self, t: float | None = None) -> list[Case]:
+        """Cases by cheap upper bounds at a level, the largest first; a few of them as they are."""
+        if len(self.cases) <= self.unranked:
+            return self.cases
+        if t is None:
+            tops = [curve.top[1] for case in self.cases for curve in case[:2] if curve is not None]
+            t = 1.0 if math.inf in tops else 0.5 * max(tops)
+        ranked = [(case.at_most(t), -k) for k, case in enumerate(self.cases)]
+        return [self.cases[-k] for _, k in sorted(ranked, reverse=True)]
+
+    def log_moment(self, s: float) -> Bounds:
+        """Lower and upper bounds on ln M(s), the larger of both directions, s > 0."""
+        atoms = dominating(self._atoms)
+        low = high = 0.0
+        more = sum(k * part.log_moment(s) for part, k in self._moments)
+        for flipped in self._orders:
+            above = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
+            try:
+                high = max(high, more + _log(self._directed(flipped, False), above, s, True))
+            except NoBound:  # nothing is known from above
+                high = math.inf
+        for flipped in self._orders_below:
+            reached = [(p.measure(flipped, False), k) for p, k in self._reached]
+            for candidate in common(self._atoms):
+                below = [*candidate, *reached]
+                with suppress(NoBound):
+                    low = max(low, _log(self._directed(flipped, True), below, s, False))
+        return min(low, high), high
+
+    def both_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
+        """Return curves of pairs, each with that of the other direction, and whether all are."""
+        if self._is_finite:
+            return self._finite_orders()
+        if self._alone is not None or not self._is_exact:
+            return [], False  # no pair is known to attain them
+        curves = [_bracket(upper, upper) for upper, _, _ in self.cases if upper is not None]
+        return list(zip(curves, curves[::-1], strict=True)), True
+
+    def _finite_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
+        if all(atom.free for atom in self._atoms):  # one pair, the same in both directions
+            return [(self.delta, self.delta)], True
+        if any(atom.source is None for atom in self._atoms if not atom.free):
+            return [], False
+        try:
+            pairs = ordered_pairs(self._atoms)
+        except TooLarge:
+            return [], False
+        # Who chooses later steps after earlier outputs may look at another pair by then.
+        every = len(pairs) <= 2 or sum(self._atoms.values()) == 1
+        return [(_curve(first), _curve(second)) for first, second in pairs], every
+
+    def bends(self) -> list[float]:
+        """Levels at which the curve of one finite step bends: its losses; none of others."""
+        if not self._is_finite or sum(self._atoms.values()) != 1:
+            return []
+        measures = [measure for measure, _ in dominating(self._atoms)]
+        with suppress(TooLarge):
+            both = ordered_pairs(self._atoms)
+            measures += [m for pair in both for fixed in pair for _, m, _ in fixed]
+        losses = {float(loss) + m.shift for m in measures for loss in m.losses}
+        return sorted(loss for loss in losses if loss >= 0.0)
+
+    # Compositions.
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The curves of which the largest is asked for."""
+        above = self.above_with(dominating(self._atoms))
+        if self._is_exact or self._is_tight:
+            return [_case(curve, None) for curve in above]
+        above = [_FromAbove(curve) for curve in above]
+        below: list[Curve] = []
+        for candidate in attained(self._atoms) if self._is_finite else common(self._atoms):
+            below += self.below_with(candidate)
+        return [*(_case(curve, None) for curve in above), *(_case(None, curve) for curve in below)]
+
+    def above_with(self, atoms: Releases) -> list[Curve]:
+        """Upper bounds, one for each direction, with these losses in place of channels."""
+        result: list[Curve] = []
+        for flipped in self._orders:
+            finite = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
+            pairs = self._directed(flipped, False)
+            if self._moments:
+                result.append(ChernoffCurve(self._moments, Composition(pairs, finite)))
+            elif pairs:
+                result.append(ContinuousCurve(Composition(pairs, finite)))
+            else:
+                result.append(DiscreteCurve(finite, True))
+        return result
+
+    def below_with(self, atoms: Releases) -> list[Curve]:
+        """What is attained in each direction, with these losses in place of channels."""
+        envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
+        together = self._sampled if sum(self._parts.values()) == 1 else self._reached
+        result: list[Curve] = []
+        for flipped in self._orders_below:
+            sampled = [(part.measure(flipped, False), k) for part, k in together]
+            pairs = self._directed(flipped, True)
+            witnesses = _witnesses(envelopes)
+            if pairs:  # each is an integral: some of them will do
+                witnesses = witnesses[len(witnesses) // 16 :: _SOME_WITNESSES]
+            for witness in witnesses:
+                finite = [*atoms, *sampled, *witness]
+                if pairs:
+                    result.append(ContinuousCurve(Composition(pairs, finite)))
+                elif finite:
+                    result.append(DiscreteCurve(finite, False))
+        return result
+
+    def _directed(self, flipped: bool, below: bool) -> list[tuple[Directed, int]]:
+        pairs = [(pair.below if below else pair, k) for pair, k in self._pairs]
+        return [(Directed(pair, flipped), k) for pair, k in pairs if pair is not None]
+
+    @cached_property
+    def _alone(self) -> CurveStep | None:
+        """The step, where it is the only one and its curve is computed level by level."""
+        steps = list(self._parts.items())
+        return self._levelwise[0] if [k for _, k in steps] == [1] and self._levelwise else None
+
+    @cached_property
+    def _levelwise(self) -> list[CurveStep]:
+        """Steps that are known better by themselves than by their discrete losses."""
+        return [part for part, _ in self._sampled if isinstance(part, CurveStep)]
+
+    @cached_property
+    def _reached(self) -> list[tuple[SampledFinite, int]]:
+        """Steps of both directions that one pair of neighbours attains together."""
+        result: list[tuple[SampledFinite, int]] = []
+        asked_of: Any = None
+        for part, k in self._sampled:
+            needed = part.asked_of if isinstance(part, CurveStep) else None
+            if part.attained and (needed is None or asked_of in (None, needed)):
+                result.append((part, k))
+                asked_of = asked_of or needed
+        return result
+
+    @cached_property
+    def _is_exact(self) -> bool:
+        """Whether what bounds the curve is attained, so that one curve serves for both bounds."""
+        exact = all(atom.free and atom.lower is atom.upper for atom in self._atoms)
+        exact = exact and all(part.exact for part, _ in self._sampled)
+        attains = all(pair.attained for pair, _ in self._pairs)
+        return bool(self._pairs) and exact and not self._moments and attains
+
+    @cached_property
+    def _is_tight(self) -> bool:
+        """Whether it is one step whose envelope is attained at each level."""
+        alone = [k for _, k in self._pairs] == [1] and len(self._pairs) == len(self._parts)
+        return alone and self._pairs[0][0].below is None and self._pairs[0][0].tight
+
+    @cached_property
+    def _joint(self) -> list[Chosen | ChernoffCurve]:
+        """Bounds on all steps, for several mechanisms of bounded range: envelopes are not best."""
+        ranges = [(pair, k) for pair, k in self._pairs if isinstance(pair, Interval)]
+        ranges = [(pair, k) for pair, k in ranges if not pair.attained and pair.q == 1.0]
+        whole = sum(k for _, k in ranges)
+        if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._sampled):
+            return []
+        # A range of e is e^2/8-zCDP (Cesar and Rogers 2021).
+        rho = [(RenyiStep((), (), raised(pair.e**2 / 8.0, 4.0), 0.0), k) for pair, k in ranges]
+        nothing = Composition([], [])
+        result: list[Chosen | ChernoffCurve] = [ChernoffCurve([*rho, *self._moments], nothing)]
+        if levels(whole) and not self._moments and len(ranges) == 1:
+            result.append(Chosen(ranges[0][0].e, whole))
+        return result
+
+
+class FixedCases(Cases):
+    """Both bounds on the curve of mechanisms that are fixed beforehand.
+
+    Noise has the same losses whatever the neighbours are, and each pair of neighbours of channels
+    comes in both directions. So all pairs, composed, are the exact curve, or bound it where noise
+    is known by a bound.
+    """
+
+    unranked = 1
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The curves of every pair of neighbours."""
+        pairs = [first for first, _ in ordered_pairs(self._atoms)]
+        if not self._is_finite and len(pairs) > _PAIRS_WITH_NOISE:
+            raise TooLarge(
+                f"there are {len(pairs):,} pairs of neighbours to compose with noise, more than "
+                f"{_PAIRS_WITH_NOISE}; ask for the guarantee that survives adaptive choice, "
+                "adaptive=True"
+            )
+        result: list[Case] = []
+        for fixed in pairs:
+            above = self.above_with([(up, k) for _, up, k in fixed])
+            below = self.below_with([(low, k) for low, _, k in fixed])
+            if len(above) == len(below) == 1:
+                result.append(_case(_FromAbove(above[0]), below[0]))
+            else:
+                result += [_case(_FromAbove(curve), None) for curve in above]
+                result += [_case(None, curve) for curve in below]
+        return result
+
+
+class _FromAbove:
+    """A curve of losses that dominate but need not be attained: its lower bounds are nothing."""
+
+    def __init__(self, curve: Curve) -> None:
+        self._curve, self.at_most, self.top, self.infinite = (
+            curve,
+            curve.at_most,
+            curve.top,
+            curve.infinite,
+        )
+
+    def delta(self, t: float) -> Bounds:
+        """Bounds on delta(t): nothing from below."""
+        return 0.0, self._curve.delta(t)[1]
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on a level: nothing from below."""
+        return 0.0, self._curve.epsilon(delta)[1]
+
+
+def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, int]]:
+    """Return the dominating losses of steps; those with the same curve are of one kind."""
+    result: dict[tuple[Any, ...], tuple[DiscreteLosses, int]] = {}
+    for atom, count in atoms.items():
+        result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
+    return list(result.values())
+
+
+def _bracket(below: Curve, above: Curve) -> Delta:
+    """Return the bracket of delta of one direction, as a function of the level."""
+    if below is above:
+        return cache(lambda t: certified(*above.delta(t)))
+    return cache(lambda t: certified(below.delta(t)[0], above.delta(t)[1]))
+
+
+def _curve(fixed: Fixed) -> Delta:
+    """Return the bracket of delta of one pair in one direction."""
+    low = DiscreteCurve([(measure, k) for measure, _, k in fixed], up=False)
+    return _bracket(low, DiscreteCurve([(measure, k) for _, measure, k in fixed], up=True))
+
+
+def _witnesses(
+    envelopes: list[tuple[ContinuousStep, int]],
+) -> list[list[tuple[DiscreteLosses, int]]]:
+    """Steps that attain part of what envelopes allow: the first of each kind, and so on."""
+    rows = [(pair.witnesses(), k) for pair, k in envelopes]
+    rows = [row for row in rows if row[0]]
+    if not rows:
+        return [[]]
+    count = len(rows[0][0])
+    return [[(measure, k) for each, k in rows for measure, _ in each[i]] for i in range(count)]
+
+
+def _log(pairs: list[tuple[Directed, int]], finite: Releases, s: float, up: bool) -> float:
+    """Bound ln M(s) of steps in one direction."""
+    if any(measure.infinite > 0.0 for measure, _ in finite):
+        return math.inf
+    total, sign = 0.0, 1.0 if up else -1.0
+    terms: list[tuple[Losses, int]] = [*pairs, *((Discrete(measure), k) for measure, k in finite)]
+    with in_range():
+        for term, k in terms:
+            log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
+            total += k * (float(log[0].real) + sign * float(error[0]))
+    slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)
+    return total + sign * (slack + 8.0 * ULP * abs(total))

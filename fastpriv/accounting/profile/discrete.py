@@ -1,0 +1,254 @@
+"""Losses with finitely many values: masses, lattices, merging of equal losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core.rounding import ULP, directed, lowered
+from fastpriv._core.validation import Floats, Ints
+
+# Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
+#
+# A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
+# delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the envelope of
+# all of them is the curve of a measure that is *symmetric*: the mass at -l is e^-l times that at
+# l.
+#
+# Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays
+# above when both are composed with any measure, because delta of a composition is the mean, under
+# a non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass
+# of at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more
+# mass, larger losses and a total of at least one are an upper bound, the opposite a lower one.
+# For other measures less mass and smaller losses, anywhere, are a lower bound.
+
+
+#: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
+Longs = NDArray[np.longdouble]
+FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
+
+#: Gains and steps closer than this, relatively, are one.
+SAME = 2.0**-46
+#: So are losses: they are quotients of differences of sums, whose errors are larger.
+_SAME_LOSS = 2.0**-40
+#: The smallest loss is sought as so many steps of a lattice, at most.
+_PARTS = 12
+#: The largest loss is at most so many times the least one, in a lattice.
+_MULTIPLE = 64.0
+
+
+class Step:
+    """One kind of private computation, with a ``key`` that is written and compared."""
+
+    key: tuple[Any, ...]
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether neighbours have the same distribution of outputs."""
+        return False
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 if the step counts as Gaussian noise in zCDP, or else in GDP.
+
+        In the limit of large orders, and at most; squares add up. None for other steps.
+        """
+        return None
+
+    def declared_rho(self) -> float | None:
+        """Return rho if only a zCDP level is known of the step; None for other steps."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteLosses:
+    """Measure on finitely many losses, and mass at +infinity.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Rising, counted from ``shift``.
+    logs : ndarray of longdouble
+        Log of the mass of each loss.
+    infinite : float
+        Mass where the likelihood ratio is infinite.
+    error : float
+        Relative error of the masses in ``logs``.
+    step : float
+        The h of which all losses are multiples, exactly; 0 where there is none.
+    shift : float
+        What is to be added to every loss.
+    off : float
+        How far losses may be off.
+    """
+
+    losses: Floats
+    logs: Longs
+    infinite: float
+    error: float
+    step: float = 0.0
+    shift: float = 0.0
+    off: float = 0.0
+
+    @classmethod
+    def symmetric(
+        cls, losses: Longs, masses: Longs, infinite: float, up: bool, step: float
+    ) -> DiscreteLosses:
+        """Complete positive losses and their log-masses to a symmetric measure of total one.
+
+        What is left for loss 0 is rounded up or down. Where rounding left less than nothing, a
+        lower bound takes it from all masses: a total above one would grow with every release.
+        """
+        mirrored = masses - losses
+        rest = 1.0 - np.longdouble(infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
+        slack = (len(losses) + 8.0) * FINE
+        rest += slack if up else -slack
+        if rest < 0.0 and not up:
+            shrink = np.log1p(-rest)  # of the total, which may be two where all losses are tiny
+            masses, mirrored = masses - shrink, mirrored - shrink
+            infinite *= lowered(float(np.exp(-shrink)), 4.0)
+        shown = losses.astype(np.float64)
+        parts = [-shown[::-1], shown], [mirrored[::-1], masses]
+        if rest > 0.0:
+            parts[0].insert(1, np.zeros(1))
+            parts[1].insert(1, np.log(np.array([rest], dtype=np.longdouble)))
+        both = np.concatenate(parts[0]), np.concatenate(parts[1])
+        size = float(np.abs(mirrored).max(initial=0.0))
+        return cls(*both, infinite, (16.0 + 4.0 * size) * FINE, step)
+
+    @classmethod
+    def response(cls, m: int, epsilon: float, delta: float) -> DiscreteLosses:
+        """Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon, the rest at 0.
+
+        All of them times 1 - delta; delta is at infinity.
+        """
+        level = np.longdouble(epsilon)
+        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
+            keep = np.log1p(-np.longdouble(delta))
+        if m == 1 or epsilon == 0.0:
+            losses, logs = np.zeros(1), np.array([keep])
+        else:
+            stay = keep - np.log1p((m - 1) * np.exp(-level))
+            losses, logs = np.array([-epsilon, epsilon]), np.array([stay - level, stay])
+            if m > 2:
+                losses = np.insert(losses, 1, 0.0)
+                logs = np.insert(logs, 1, np.log(np.longdouble(m - 2)) + stay - level)
+        return cls(losses, logs, delta, (16.0 + 4.0 * epsilon) * FINE, epsilon)
+
+    @property
+    def top(self) -> float:
+        """Largest finite loss, counted from ``shift``."""
+        return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def without_infinite(self) -> DiscreteLosses:
+        """The finite losses alone."""
+        return replace(self, infinite=0.0)
+
+    @property
+    def multiples(self) -> Ints:
+        """The losses in units of ``step``."""
+        return np.rint(self.losses / self.step).astype(np.int64)
+
+
+#: Releases of some kinds, and how many of each.
+Releases = Sequence[tuple[DiscreteLosses, int]]
+
+
+def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
+    """Return ln of the mean of e^(s loss), and two derivatives; used only to guide the search."""
+    value = slope = curve = 0.0
+    for measure, k in releases:
+        logs = (measure.logs + s * measure.losses).astype(np.float64)
+        most = float(logs.max())
+        law = np.exp(logs - most)
+        total = float(law.sum())
+        law /= total
+        mean = float((law * measure.losses).sum())
+        value += k * (most + math.log(total))
+        slope += k * mean
+        curve += k * float((law * (measure.losses - mean) ** 2).sum())
+    return value, slope, curve
+
+
+def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
+    """Join losses from 0 up, none of which rises, with their masses, and the step they share."""
+    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > _SAME_LOSS * losses[-1])
+    rising = losses[starts].astype(np.float64)
+    fine, step = on_lattice(rising[1:], up=False)
+    rising[1:] = fine
+    return rising, np.add.reduceat(masses, starts), step
+
+
+def on_lattice(losses: Floats, up: bool) -> tuple[Longs, float]:
+    """Multiples of a step in place of losses that are close to them, and the step, or 0."""
+    step = _common_step(losses, up)
+    if step == 0.0:
+        return losses.astype(np.longdouble), 0.0
+    return np.rint(losses / step) * np.longdouble(step), step
+
+
+def _common_step(losses: Floats, up: bool) -> float:
+    """Step h such that all losses are multiples of it up to rounding, or 0.
+
+    Multiples of h are no less, or no more, than the losses: they may stand for them in a bound.
+    """
+    if not len(losses) or losses[-1] > _MULTIPLE * losses[0]:
+        return 0.0
+    for parts in range(1, _PARTS + 1):
+        multiples = np.rint(losses / (losses[0] / parts))
+        steps = losses / multiples
+        if np.ptp(steps) <= SAME * steps[0]:
+            return directed(float(steps.max() if up else steps.min()), 4.0, up)
+    return 0.0
+
+
+def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
+    """Join losses that differ by rounding only, at the largest or the least of them."""
+    if not len(losses):
+        return losses, masses
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME_LOSS * losses[1:]) + 1])
+    joined = np.maximum if up else np.minimum
+    total = directed(np.add.reduceat(masses, starts), 4.0 * len(losses), up)
+    return joined.reduceat(losses, starts), total
+
+
+#: Relative error of laws, and their absolute error where digits are lost to underflow.
+Error = tuple[float, float]
+
+
+def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
+    """Measure of the losses of one pair of laws, rounded down.
+
+    The laws are known up to a relative error, more than which is never between them and laws that
+    sum to one; what rounding may have added to losses and masses is told. What underflow may have
+    taken is given to the second law, and taken from the first.
+    """
+    apart, below = error
+    totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
+    if below > 0.0:
+        first, second = np.where(first > 4.0 * below, first - below, 0.0), second + below
+    apart = 2.5 * apart + 2.0 * sum(totals)
+    finite = (first > 0.0) & (second > 0.0)
+    p, q = (law[finite].astype(np.longdouble) for law in (first, second))
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
+    infinite = min(max(lost, 0.0), 1.0)
+    if not len(p):
+        return DiscreteLosses(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
+    logs = np.log(p)
+    # Ratios near one from their difference, so that small losses keep their digits.
+    near = np.abs(p - q) <= 0.5 * q
+    losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
+    sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))
+    shift = losses.min()
+    order = np.argsort(losses)
+    result, masses, step = merged_below((losses - shift)[order], p[order])
+    size = float(np.abs(np.log(masses)).max())
+    fuzz = apart + (16.0 + len(p) + 4.0 * size) * FINE
+    off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
+    off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
+    return DiscreteLosses(result, np.log(masses), infinite, fuzz, step, float(shift), off)

@@ -1,0 +1,171 @@
+"""Mechanisms of bounded range, each chosen after earlier outputs: bounds on the best choices.
+
+A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. Of all
+such pairs the one with losses u and u - e only is the easiest to tell apart, with the probability
+
+    p(u) = (1 - e^(u-e)) / (1 - e^-e)
+
+of u. So the largest delta of j + 1 releases, whatever is chosen after what, is
+
+    V_(j+1)(t) = sup over u of p(u) V_j(t - u) + (1 - p(u)) V_j(t - u + e),   V_0(t) = (1 - e^t)_+
+
+(Dong, Durfee and Rogers 2020). All V_j fall, and are convex in e^t as suprema of curves that are.
+Levels u that are multiples of e/m are choices, too: their recursion needs V_j at points e/m apart
+only, and is attained.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.search import bisect
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.composition import Bounds
+
+#: Values of the recursion in all: about a second.
+_WORK = 6e7
+#: Most levels of one range.
+_FINE = 256
+#: Fewest levels of one range: with fewer the zCDP bound is better.
+_COARSE = 8
+#: Halvings of the distance of points in the search for a level that is attained.
+_HALVED = 4
+#: Values that are looked at together.
+_BLOCK = 1 << 18
+
+
+def levels(k: int) -> int:
+    """Return how many levels a range is cut into, 0 where the recursion is too long."""
+    m = int(math.sqrt(_WORK) / k)
+    return 0 if m < _COARSE else min(m, _FINE)
+
+
+class Chosen:
+    """Bounds on delta of k releases of bounded range e.
+
+    V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
+    O(k^2 m^2), and for the lower bound of a level five times that.
+    """
+
+    def __init__(self, e: float, k: int) -> None:
+        self._e, self._k = e, k
+        self._values, self._h = _recursion(e, k), e / levels(k)
+
+    def delta(self, t: float) -> Bounds:
+        """Bounds on delta(t), the lower one that of choices among some mechanisms."""
+        return self._attained(t), self._upper(t)
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on the smallest t with delta(t) <= delta."""
+        return self._attained_level(delta), self.guaranteed(delta)
+
+    def _attained(self, t: float) -> float:
+        """Lower bound on delta(t)."""
+        at = t * (1.0 + 4.0 * ULP) / self._h
+        i = math.floor(at)
+        values = _attained(self._e, self._k, min(max(at - i, 0.0) + 4.0 * ULP * (at + 1.0), 1.0))
+        return float(values[i]) if i < len(values) else 0.0
+
+    def _attained_level(self, delta: float) -> float:
+        """Level at which these choices still have more than a delta."""
+        i = int(np.argmax(_attained(self._e, self._k, 0.0) <= delta)) - 1  # the last is 0
+        if i < 0:
+            return 0.0
+
+        def above(part: float) -> bool:
+            return bool(_attained(self._e, self._k, part)[i] > delta)
+
+        low, _ = bisect(above, 0.0, 1.0, absolute=2.0**-_HALVED)  # from this point to the next
+        return (i + low) * self._h * (1.0 - 8.0 * ULP)
+
+    def _upper(self, t: float) -> float:
+        """Upper bound on delta(t)."""
+        at = lowered(t, 4.0) / self._h
+        i = math.floor(at)
+        if i + 1 >= len(self._values):
+            return 0.0
+        high, low = float(self._values[i]), float(self._values[i + 1])
+        share = math.expm1((at - i) * self._h) / math.expm1(self._h)
+        return min(raised(high - (high - low) * share * (1.0 - 1e-12), 8.0), 1.0)
+
+    def guaranteed(self, delta: float) -> float:
+        """Upper bound on the smallest t with delta(t) <= delta."""
+        i = int(np.argmax(self._values <= delta))  # the last is 0
+        if i == 0:
+            return 0.0
+        high, low = float(self._values[i - 1]), float(self._values[i])
+        share = min(raised((high - delta) / (high - low), 8.0), 1.0)
+        rise = math.log1p(share * math.expm1(self._h))
+        return raised(min((i - 1) * self._h + rise * (1.0 + 1e-12), i * self._h), 8.0)
+
+
+@lru_cache(maxsize=16)
+def _attained(e: float, k: int, start: float) -> Floats:
+    """Lower bounds on V_k at (start + i) h for i = 0, 1, ..., by levels that are multiples of h."""
+    m = levels(k)
+    h = e / m
+    u = h * np.arange(m + 1)
+    whole = -math.expm1(-e)
+    first = -np.expm1(-h * np.arange(m, -1, -1)) / whole
+    second = -np.expm1(-u) * np.exp(-h * np.arange(m, -1, -1)) / whole
+    # V_0 at all points that V_k asks for.
+    points = (np.arange(-k * m, k * m + 1) + start) * h
+    values: Floats = np.maximum(-np.expm1(np.minimum(points, 0.0)), 0.0) * (1.0 - 8.0 * ULP)
+    for j in range(1, k + 1):
+        windows = sliding_window_view(np.pad(values, m), 2 * m + 1)
+        # V_j is 0 from j e on, and not asked for below (j - k) e.
+        values, last = np.zeros(len(points)), (k + j) * m
+        rows = max(1, _BLOCK // m)
+        for begin in range(j * m, last, rows):
+            some = windows[begin : min(begin + rows, last)]
+            worth = first * some[:, m::-1] + second * some[:, : m - 1 : -1]
+            values[begin : begin + len(some)] = worth.max(axis=1) * (1.0 - 32.0 * ULP)
+    return np.asarray(values[k * m :])
+
+
+@lru_cache(maxsize=8)
+def _recursion(e: float, k: int) -> Floats:
+    """Upper bounds on V_k at 0, h, ..., k e.
+
+    On a cell of u both V_j are at most linear in x = e^(t-u), by their chords, and p(u) is linear
+    in 1/x. So the choice is worth at most some c0 + c1 x + c2/x: no more than the larger of its
+    ends if c2 >= 0, and else at most (width of x)^2 |c2| / (4 x^3) more.
+    """
+    m = levels(k)
+    h = e / m
+    u = h * np.arange(m + 1)
+    whole = -math.expm1(-e)
+    first, second = -np.expm1(u - e) / whole, -np.expm1(-u) * np.exp(u - e) / whole
+    first[-1] = 0.0
+    bend = 0.25 * math.expm1(h) ** 2 * np.exp(u[1:] - e) / whole * (1.0 + 1e-9)
+    values: Floats = np.zeros(1)  # V_0 at 0; below it is 1 - e^t, above 0
+    low = high = 0
+    for j in range(1, k + 1):
+        below, above = -min(k - j, j) * m, j * m
+        known = np.arange(below - m, low)
+        padded = np.concatenate(
+            [
+                raised(-np.expm1(h * known), 8.0),
+                values[max(below - m - low, 0) :],
+                np.zeros(above + m - high),
+            ]
+        )
+        windows = sliding_window_view(padded, 2 * m + 1)
+        result = np.empty(len(windows))
+        rows = max(1, _BLOCK // m)
+        for start in range(0, len(windows), rows):
+            # At t - u for u = 0, h, ..., e, and at t - u + e.
+            near = windows[start : start + rows, m::-1]
+            far = windows[start : start + rows, : m - 1 : -1]
+            worth = first * near + second * far
+            apart = near - far
+            curved = (apart[:, 1:] - apart[:, :-1]) / math.expm1(h) + apart[:, 1:]
+            more = np.maximum(worth[:, 1:], worth[:, :-1]) + bend * np.maximum(curved, 0.0)
+            result[start : start + rows] = more.max(axis=1)
+        values, low, high = raised(result, 32.0), below, above
+    return values

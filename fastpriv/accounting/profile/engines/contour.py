@@ -1,0 +1,466 @@
+"""delta(t) of a composition by a contour integral whose every error is bounded."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.composition import (
+    Composition,
+    Losses,
+    Prepared,
+    Terms,
+    chernoff,
+    cumulant,
+    share,
+)
+from fastpriv.accounting.profile.losses import (
+    Complexes,
+    Directed,
+    Discrete,
+    NoBound,
+    OutOfRange,
+    TooMuchWork,
+)
+from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
+
+# delta(t) of composed releases by a contour integral whose every error is bounded.
+#
+# With M(s) the product of the moments of all releases, on a line Re s = c > 0
+#
+#     delta(t) = 1/(2 pi i) * integral of M(s) e^(-st) / (s (s + 1)) ds.
+#
+# The trapezoidal rule with spacing tau is, by Poisson summation, the sum over all integers m of
+# e^(cmW) delta(t + mW), W = 2 pi/tau: too large, by at most what Chernoff's bound says of the
+# other terms. What the sum leaves out beyond an angle is bounded by |M|: evaluated on a coarse
+# grid, between whose points |M| of each release changes no faster than its mean absolute loss,
+# and integrated by parts beyond. The proofs are in docs/theory/contour.md.
+
+
+#: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
+#: that aliases, and angles left out, may have, and the most angles: the first that fits.
+_TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
+_DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
+#: Angles of the coarse grid on which the decay of moments is bounded.
+_COARSE = 1 << 8
+#: So many of them are evaluated together: mostly the first suffice.
+_BATCH = 1 << 5
+#: The first angles, which count most, have moments by themselves.
+_FIRST = 1 << 9
+#: Share of the moments that quadrature may be off by, all releases together.
+_TOLERANCE = 2.0**-54
+
+
+@dataclass(frozen=True)
+class Line:
+    """The integrand on one line, ready for any t near the one it was made for."""
+
+    c: float
+    tau: float
+    log_top: float
+    top_error: float
+    values: Complexes
+    angles: Floats
+    weights: Floats
+    errors: Floats
+    cut: float
+    aliases: tuple[tuple[float, float], ...]
+    #: Chernoff's bound on a part of delta that is not in the integral, where there is one.
+    apart: tuple[float, float] | None = None
+
+    def bounds(self, t: float) -> tuple[float, float]:
+        """Return a lower and an upper bound on delta(t), not counting infinite losses."""
+        turn = self.angles * t
+        terms = self.values * (np.cos(turn) - 1j * np.sin(turn))
+        total = self.tau / math.pi * float(terms.real.sum())
+        sizes = self.weights * (self.errors + ULP * (16.0 + 4.0 * np.abs(turn)))
+        error = self.tau / math.pi * float(sizes.sum()) * (1.0 + 1e-9) + self.cut
+        shift = self.c * t
+        log = self.log_top - shift
+        slack = self.top_error + 8.0 * ULP * (abs(self.log_top) + abs(shift) + abs(log) + 8.0)
+        high = _exp(log + slack, total + error)
+        alias = sum(self._alias(at, bound, t) for at, bound in self.aliases)
+        low = _exp(log - slack, total - error) - alias
+        if self.apart is not None:
+            at, bound = self.apart
+            rest = bound - at * t
+            rest += 8.0 * ULP * (abs(bound) + abs(at * t))
+            high += (math.exp(min(rest, 1.0)) + alias) * (1.0 + 1e-9)
+        return max(math.nextafter(low, 0.0), 0.0), min(math.nextafter(high, math.inf), 1.0)
+
+    def _alias(self, at: float, bound: float, t: float) -> float:
+        """Sum of e^(cmW) delta(t + mW) over m > 0 (at > c) or m < 0 (at < c), by Chernoff's bound.
+
+        ``bound`` is ln M(at) + ln max over x of (1 - e^-x) e^(-at x), rounded up.
+        """
+        W = 2.0 * math.pi / self.tau
+        apart = abs(at - self.c) * W * (1.0 - 1e-12)
+        log = bound - at * t + 8.0 * ULP * (abs(bound) + abs(at * t))
+        return math.exp(min(log, 700.0)) / math.expm1(min(apart, 700.0)) * (1.0 + 1e-9)
+
+
+def _exp(log: float, factor: float) -> float:
+    """e^log times a factor, rounded to a few units; nothing for factors below zero."""
+    if factor <= 0.0:
+        return 0.0
+    return math.exp(min(log + math.log(factor), 1.0))
+
+
+class Contour:
+    """The integral on the first line that some numbers of angles suffice for.
+
+    Where the tilted distribution has two humps at the saddle point, it has one on a line further to
+    the left, which loses a few digits but takes fewer angles.
+    """
+
+    def __init__(self, name: str, tried: tuple[tuple[float, float, int], ...]) -> None:
+        self.name, self._tried = name, tried
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether some losses have a density, so that moments may fall with the angle."""
+        return bool(parts.pairs)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
+        """Prepare an integral for questions near t, whose saddle point is near s."""
+        return parts.loosened(_first(self._tried, parts.terms, t, s))
+
+
+CONTOUR = Contour("contour", _TRIED)
+#: With very many angles, for distributions that are far from smooth.
+DENSE_CONTOUR = Contour("dense contour", _DENSE)
+
+
+def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float) -> Line:
+    log_delta = _log_delta(terms, t, c)
+    decays: dict[float, Decay] = {}
+    for scale, small, most in tried:
+        with suppress(NoBound):
+            if scale not in decays:
+                decays[scale] = decay(terms, scale * c)
+            return _line(terms, t, scale * c, small, most, log_delta, decays[scale])
+    raise TooMuchWork
+
+
+def _log_delta(terms: Terms, t: float, c: float) -> float:
+    """Return ln delta(t), about, by the method of Laplace at its saddle point."""
+    K, _, curve = cumulant(terms, c)
+    wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
+    return min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
+
+
+def _line(
+    terms: Terms,
+    t: float,
+    c: float,
+    small: float,
+    most: int,
+    log_delta: float,
+    decay: Decay,
+) -> Line:
+    count = sum(k for _, k in terms)
+    K = cumulant(terms, c)[0]
+    above, below, tau = aliases_from(terms, t, c, log_delta + small)
+    allowed = small + log_delta - (K - c * t)
+    reach, cut = decay.reach(tau, allowed, most)
+    tolerance = _TOLERANCE / count
+    angles: Floats = tau * np.arange(math.ceil(reach / tau) + 1, dtype=np.float64)
+    logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
+    for term, k in terms:
+        value, error = term.log_moments(c, angles[:_FIRST], tolerance)
+        if len(angles) > _FIRST:
+            others = term.log_moments(c, angles, tolerance)
+            value = np.concatenate([value, others[0][_FIRST:]])
+            error = np.concatenate([error, others[1][_FIRST:]])
+        logs += k * value
+        # Powers are good to a unit of their exponents; errors of many releases add up.
+        errors += k * (error + 4.0 * ULP * np.abs(value))
+    log_top, top_error = float(logs[0].real), float(errors[0])
+    logs -= log_top
+    s = c + 1j * angles
+    with np.errstate(under="ignore"):
+        values: Complexes = np.asarray(np.exp(logs) / (s * (1.0 + s)), dtype=np.complex128)
+    values[0] *= 0.5
+    weights = np.abs(values)
+    errors = np.where(errors < 700.0, np.expm1(np.minimum(errors, 700.0)), math.inf)
+    with np.errstate(invalid="ignore"):
+        errors = np.where(weights > 0.0, errors, 0.0)
+    # Errors at the angle 0 are of the whole integrand: they are counted there once.
+    aliases = tuple((at, chernoff(terms, at)) for at in (above, below))
+    return Line(c, tau, log_top, top_error, values, angles, weights, errors, cut, aliases)
+
+
+def aliases_from(terms: Terms, t: float, c: float, allowed: float) -> tuple[float, float, float]:
+    """Return exponents for Chernoff's bound on either side, and the largest tau they allow."""
+    unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2)
+    best = []
+    for sign in (1.0, -1.0):
+        tried = []
+        for step in (0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0):
+            at = c + sign * step * unit
+            if at < 0.05 * c:
+                continue
+            tried.append(at)
+        if sign < 0.0:
+            tried += [0.0, 0.25 * c, 0.6 * c]
+        result = (math.inf, 0.0)
+        for at in tried:
+            if at == c:  # steps that are lost in rounding
+                raise OutOfRange
+            try:
+                K = cumulant(terms, at)[0] if at > 0.0 else 0.0
+            except NoBound:
+                continue
+            W = (K + share(at) - at * t - allowed) / abs(at - c)
+            result = min(result, (max(W, 1.0 / abs(at - c)), at))
+        best.append(result)
+    W = max(best[0][0], best[1][0])
+    if math.inf == W:
+        raise OutOfRange
+    return best[0][1], best[1][1], 2.0 * math.pi / W
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """Bounds on ln |M(c + iv)| / M(c), or on what is summed: on cells, and from each edge on."""
+
+    edges: Floats
+    inside: Floats
+    beyond: Floats
+
+    def reach(self, tau: float, allowed: float, most: int) -> tuple[float, float]:
+        """Return the angle at which to stop, and a bound on what is left out, over M(c) e^-ct.
+
+        ``allowed`` is ln of what may be left out, ``most`` the largest number of angles. In a cell
+        there are at most width/tau + 1 angles; the sum of tau/v^2 over angles beyond T is at most
+        1/(T - tau).
+        """
+        edges = self.edges
+        with np.errstate(under="ignore", over="ignore"):
+            widths = np.diff(edges) + tau
+            parts = np.exp(self.inside) * widths / math.pi / edges[:-1] ** 2
+            last = np.exp(self.beyond) / (math.pi * np.maximum(edges - tau, 0.5 * tau))
+        # What lies beyond an edge: all together, or the next cell and what lies beyond that.
+        least = [float(last[-1])]
+        for part, whole in zip(parts[::-1].tolist(), last[-2::-1].tolist(), strict=True):
+            least.append(min(whole, part + least[-1]))
+        total = np.array(least[::-1])
+        fits = np.flatnonzero((total <= math.exp(max(allowed, -700.0))) & (edges > 4.0 * tau))
+        if not len(fits) or edges[fits[0]] > most * tau:
+            raise TooMuchWork
+        return float(edges[fits[0]]), float(total[fits[0]]) * (1.0 + 1e-6)
+
+
+def decay(terms: Terms, c: float) -> Decay:
+    """Bound how |M| falls on a line."""
+    edges, each = falls(terms, c)
+    sums = [sum(k * one[i] for one, (_, k) in zip(each, terms, strict=True)) for i in (0, 1)]
+    return Decay(edges, np.asarray(sums[0]), np.asarray(sums[1]))
+
+
+def falls(terms: Terms, c: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+    """Angles of all sizes, and ln |M| / M(c) of one release of each kind between and beyond."""
+    unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2)
+    edges: Floats = unit * np.geomspace(2.0**-2, 2.0**30, _COARSE + 1)
+    each = []
+    for term, _ in terms:
+        ceiling = np.maximum(term.ceiling(c, edges), 1e-300)
+        inside = np.minimum(_coarse(term, c, edges), ceiling[:-1])
+        each.append((np.log(inside), np.log(ceiling)))
+    return edges, each
+
+
+def _coarse(term: Losses, c: float, edges: Floats) -> Floats:
+    """Bound |M| / M(c) of one release on cells of angles, from its values in their middles."""
+    widths, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
+    sizes, slope = np.ones(len(middles)), term.slope(c)
+    with suppress(NoBound):  # quadratures grow with the angle
+        for start in range(0, len(middles), _BATCH):
+            part = slice(start, start + _BATCH)
+            value, error = term.log_moments(c, np.concatenate([[0.0], middles[part]]), 1e-9)
+            fall = (value - value[0]).real[1:] + error[1:] + error[0]
+            sizes[part] = np.exp(np.minimum(fall, 0.0)) + 0.5 * widths[part] * slope
+            if 0.5 * float(widths[part][-1]) * slope > 1.0:
+                break
+    return np.maximum(sizes, 1e-300)
+
+
+# The contour integral of losses on several lattices: blurred a little, and told how much.
+#
+# Moments of losses on lattices do not fall with the angle, but they are near their largest value
+# only near multiples of 2 pi/h, h the step, and different lattices meet at few angles. A release
+# of Gaussian noise with a tiny mu is composed with all others, so that angles end. That raises
+# delta by E D(t - L), and with heat flowing for a time mu^2
+#
+#     0 <= D(x) e^(-x/2) = 1/2 * integral over z in [0, mu^2] of e^(-z/8) phi_z(x) dz
+#       <= mu^2 phi_(mu^2)(x),      phi_z the normal density of variance z,
+#
+# so that from below 1/(s (s+1)) - mu^2 e^(mu^2/8) takes the place of 1/(s (s+1)) in the integral.
+# The proof is in docs/theory/contour.md.
+
+
+#: Share of delta that the smoothing adds, about: a tenth of the width aimed at.
+_BLUR = 4e-11
+#: Logarithm of the share of delta that aliases may have.
+_SMALL = -32.0
+#: Angles count where moments are above e^-46 = 1e-20 of the largest.
+_NOTHING = 46.0
+#: Angles that are looked at together.
+_SOME = 1 << 6
+#: Angles times losses that are looked at together: 16 MB.
+_WORK = 1 << 20
+#: Most multiples of a period that are looked at.
+_MULTIPLES = 1 << 20
+#: Most angles in all.
+_ANGLES = 1 << 15
+#: Points of a period at which the size of moments is computed.
+_POINTS = 1 << 12
+#: Points of a finer look at small angles.
+_NEAR = 64
+#: How often small angles are looked at more finely.
+_FINER = 2
+
+
+@dataclass(frozen=True)
+class Blurred:
+    """Two integrals: one from below, one from above."""
+
+    below: Line
+    above: Line
+
+    def bounds(self, t: float) -> tuple[float, float]:
+        """Return a lower and an upper bound on delta(t), not counting infinite losses."""
+        return self.below.bounds(t)[0], self.above.bounds(t)[1]
+
+
+class SmoothedContour:
+    """The integral of losses on lattices, with a little Gaussian noise added to them."""
+
+    name = "smoothed contour"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all losses are on lattices."""
+        return not parts.pairs and all(measure.step > 0.0 for measure, _ in parts.finite)
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
+        """Prepare integrals for questions near t, whose saddle point is near s."""
+        if not s > 0.0:
+            return None
+        return parts.loosened(_blurred([(Discrete(m), k) for m, k in parts.finite], t, s))
+
+
+SMOOTHED_CONTOUR = SmoothedContour()
+
+
+def _blurred(kinds: list[tuple[Discrete, int]], t: float, c: float) -> Blurred:
+    mu = math.sqrt(_BLUR / (c * (1.0 + c)))
+    whole: Terms = [*kinds, (Directed(GaussianNoise(1.0 / mu)), 1)]
+    K, _, curve = cumulant(whole, c)
+    wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
+    log_delta = K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide)
+    above, below, tau = aliases_from(whole, t, c, min(log_delta, 0.0) + _SMALL)
+    # Beyond the last angle, and wherever all are below e^-46, the sum of tau/v^2 is bounded.
+    last = math.sqrt(2.0 * _NOTHING) / mu
+    angles = _angles(kinds, c, tau, last)
+    logs, errors = np.zeros(len(angles), dtype=np.complex128), np.zeros(len(angles))
+    for term, k in whole:
+        points = len(term.given.losses) if isinstance(term, Discrete) else 1
+        some = max(1, min(_SOME, _WORK // points))
+        for start in range(0, len(angles), some):
+            part = slice(start, start + some)
+            value, error = term.log_moments(c, angles[part], 1e-20)
+            logs[part] += k * value
+            errors[part] += k * (error + 4.0 * ULP * np.abs(value))
+    log_top, top_error = float(logs[0].real), float(errors[0])
+    s = c + 1j * angles
+    with np.errstate(under="ignore"):
+        values = np.exp(logs - log_top) / (s * (1.0 + s))
+    values[0] *= 0.5
+    cut = 2.0 * math.exp(-_NOTHING) * (1.0 + tau / c) / (math.pi * tau) * (1.0 + mu * mu * last)
+    relative = np.expm1(np.minimum(errors, 700.0))
+    aliases = tuple((at, chernoff(whole, at)) for at in (above, below))
+    # The factor of the Gaussian noise belongs to both, so that only the last one differs.
+    less = 1.0 - raised(mu * mu * math.exp(mu * mu / 8.0), 8.0) * s * (1.0 + s)
+    lines = []
+    for factor in (less, np.ones(len(s))):
+        each: Complexes = np.asarray(values * factor, dtype=np.complex128)
+        lines.append(
+            Line(c, tau, log_top, top_error, each, angles, np.abs(each), relative, cut, aliases)
+        )
+    return Blurred(lines[0], lines[1])
+
+
+def _angles(kinds: list[tuple[Discrete, int]], c: float, tau: float, last: float) -> Floats:
+    """Angles 0, tau, ... up to the last at which moments may be more than e^-46 of the largest."""
+    periods = sorted((_period(term, k, c) for term, k in kinds), key=lambda one: one[1] / one[0])
+    period, width = periods[0]
+    if not 2.0 * width < period or last / period > _MULTIPLES:
+        raise TooMuchWork
+    middles = period * np.arange(math.ceil(last / period) + 1, dtype=np.float64)
+    for other, reach in periods[1:]:
+        turns = middles / other
+        # Multiples are good to a few units of the largest angle.
+        off = np.abs(turns - np.rint(turns)) * other - 8.0 * ULP * last
+        middles = middles[off <= width + reach]
+    count = 2.0 * width / tau + 3.0
+    if len(middles) * count > _ANGLES:
+        raise TooMuchWork
+    first = np.floor((middles - width) / tau)
+    at = np.unique(np.add.outer(first, np.arange(math.ceil(count) + 1)).reshape(-1))
+    return np.asarray(tau * at[at >= 0.0])
+
+
+def _period(term: Discrete, k: int, c: float) -> tuple[float, float]:
+    """Period of |M| in the angle, and the distance from its multiples beyond which it is tiny.
+
+    Tiny is below e^-46 for k releases. |M| is evaluated at points, between which it changes no
+    faster than the mean distance of the losses from their mean. Near 0 it is bounded by moments.
+    """
+    measure = term.given
+    places = measure.multiples - measure.multiples[0]
+    common = math.gcd(*places.tolist())
+    unit = measure.step * common
+    period = 2.0 * math.pi / unit
+    logs = (measure.logs + c * measure.losses).astype(np.float64)
+    law, slope = np.exp(logs - np.logaddexp.reduce(logs)), term.slope(c)
+    folded = np.bincount(places // common % (2 * _POINTS), law)
+    sizes = np.abs(np.fft.rfft(folded, 2 * _POINTS))
+    reach = _tiny_from(sizes, 0.5 * period / _POINTS, slope, k)
+    seen = law > 1e-20  # others are together less than what is added for rounding
+    losses, law = unit * (places[seen] // common), law[seen]
+    for _ in range(_FINER):
+        at = reach / _NEAR * np.arange(_NEAR + 1)
+        sizes = np.array([abs(np.exp(1j * v * losses) @ law) for v in at])
+        reach = min(_tiny_from(sizes, float(at[1]), slope, k), reach)
+    return period, _by_moments(losses, law, k, reach)
+
+
+def _tiny_from(sizes: Floats, step: float, slope: float, k: int) -> float:
+    """Multiple of a step from which on |M|, known at multiples, is tiny."""
+    most = np.maximum(sizes[1:], sizes[:-1]) + 1e-12 + 0.5 * step * slope
+    tiny = k * np.log(np.minimum(np.maximum.accumulate(most[::-1])[::-1], 1.0)) < -_NOTHING
+    return step * (int(np.argmax(tiny)) if tiny.any() else len(most))
+
+
+def _by_moments(losses: Floats, law: Floats, k: int, reach: float) -> float:
+    """Angle from which up to ``reach`` |M| is tiny too, or ``reach``.
+
+    With an independent copy L' of the loss, |M(v)|^2 / M(0)^2 = E cos v(L - L') is at most
+    1 - v^2 V + v^4 W / 24, V and W the second and fourth moments of L - L' (V halved). That falls
+    up to v^2 = 12 V / W.
+    """
+    away = losses - float(losses @ law)
+    second, fourth = float(away**2 @ law), float(away**4 @ law)
+    V, W = second * (1.0 - 1e-9), (2.0 * fourth + 6.0 * second**2) * (1.0 + 1e-9)
+    wanted = -math.expm1(-2.0 * _NOTHING / k) * (1.0 + 1e-6) + 1e-13
+    if W == 0.0:  # losses as small as that do not turn
+        return reach
+    if not 0.0 < wanted < 6.0 * V * (V / W) or reach**2 * W > 12.0 * V:
+        return reach
+    # The smaller root of 1 - wanted = 1 - x V + x^2 W / 24.
+    root = 2.0 * wanted / (V + math.sqrt(V * V - wanted * W / 6.0))
+    return min(math.sqrt(root) * (1.0 + 1e-9), reach)

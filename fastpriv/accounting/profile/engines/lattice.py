@@ -1,0 +1,515 @@
+"""Discrete losses listed one by one, or on lattices by one Fourier transform."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats, Ints
+from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared
+from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
+from fastpriv.accounting.profile.losses import TooMuchWork
+
+# The law of a sum of many independent steps on a lattice, tilted so that a far tail is its
+# middle.
+#
+# With tilt s the masses p(j) become p(j) e^(s j) / M(s): the sum of k steps has mass M(s)^k e^(-s
+# g) y(g), y a law. Where s is chosen so that y is centred at the tail asked for, every digit of y
+# there is a digit of the tail, however small the tail is. The law y comes from its characteristic
+# function, raised to the power k pointwise, and one inverse FFT. All errors are bounded, not
+# estimated:
+#
+# - |phi^k| from logarithms of phi = 1 + sum p(j) (e^(i theta j) - 1), the most likely step taken
+#   as 0: small angles have small errors, and they are the ones that matter, so that k steps lose
+#   about sqrt(k) units and not k;
+# - every output of an FFT of 2^L points is a sum of inputs times at most L computed twiddles, each
+#   adding at most 6 units: an error of at most 8 L units of the mean of |phi^k|;
+# - what lies outside of the window, by Chernoff's bound.
+
+
+#: Tilts carry the digits that multiplying them by many steps would lose.
+Tilt = float | np.longdouble
+
+#: Exponent of Chernoff's bound on what lies outside of the window, on either side.
+OUTSIDE = 52.0
+#: Turns that Chernoff's bound is tried with.
+TURNS = 8
+#: Sums of so few points are not cut.
+_SHORT = 1 << 6
+#: So many steps are transformed too, rather than summed at every angle.
+_MANY = 1 << 10
+#: Most points of a window.
+_LONGEST = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """``count`` independent steps on the integers, the log-mass of step ``at[j]`` being logs[j]."""
+
+    at: Ints
+    logs: Longs
+    count: int
+
+    @property
+    def many(self) -> bool:
+        """Whether the steps stand for a density: doubles are good enough for them."""
+        return len(self.at) > _MANY
+
+    @cached_property
+    def _plain(self) -> tuple[Floats, Floats]:
+        return self.at.astype(np.float64), self.logs.astype(np.float64)
+
+    def log_total(self, s: Tilt) -> np.longdouble:
+        """Return ln M(s), M(s) = sum of p(j) e^(s j)."""
+        if self.many:
+            at, logs = self._plain
+            rough = logs + float(s) * at
+            top = float(rough.max())
+            return np.longdouble(
+                top + math.log(float(np.exp(np.maximum(rough - top, -99.0)).sum()))
+            )
+        tilted = self.logs + np.longdouble(s) * self.at
+        most = tilted.max()
+        return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
+
+    def tilted(self, s: Tilt) -> Floats:
+        """Masses of the steps after tilting."""
+        if self.many:
+            at, logs = self._plain
+            with np.errstate(under="ignore"):
+                return np.asarray(np.exp(logs + float(s) * at - float(self.log_total(s))))
+        return np.exp(self.logs + np.longdouble(s) * self.at - self.log_total(s)).astype(np.float64)
+
+    def mode(self, s: Tilt) -> int:
+        """The most likely step after tilting."""
+        return int(self.at[self.tilted(s).argmax()])
+
+    def fuzz(self, s: Tilt) -> float:
+        """Relative error of the tilted masses, and of their total, before they are rounded."""
+        size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
+        if self.many:
+            return ULP * (64.0 + 4.0 * size)
+        return FINE * (8.0 + len(self.at) + size)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """Masses e^(log_total - s g) y(g) for g = start, start + 1, ...
+
+    ``y`` is off by at most ``error`` everywhere, ``log_total`` by ``log_error``, and what is
+    missing (or was folded in from outside) has a mass of at most ``outside`` under y.
+    """
+
+    start: int
+    y: Floats
+    error: float
+    log_total: np.longdouble
+    log_error: float
+    outside: float
+
+
+def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
+    """Law of the sum of all steps, tilted by s."""
+    log_total = sum((part.count * part.log_total(s) for part in parts), np.longdouble(0.0))
+    laws = [part.tilted(s) for part in parts]
+    log_error = sum(part.count * part.fuzz(s) for part in parts) + FINE * abs(float(log_total))
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    low, high, outside = _window(parts, laws, s)
+    length = 1 << max(1, (high - low).bit_length())
+    check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
+    fuzz = max(part.fuzz(s) for part in parts)
+    many = any(part.many for part in parts)
+    y, error = (_transformed if many else _inverse)(parts, laws, modes, length, fuzz)
+    centre = sum(part.count * mode for part, mode in zip(parts, modes, strict=True))
+    return Tilted(low, y[placed(low, high, centre, length)], error, log_total, log_error, outside)
+
+
+def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, float]:
+    """Range outside of which the tilted sum has at most the returned probability."""
+    least = sum(part.count * int(part.at.min()) for part in parts)
+    most = sum(part.count * int(part.at.max()) for part in parts)
+    if most - least < _SHORT:
+        return least, most, 0.0
+    variance = 0.0
+    for part, law in zip(parts, laws, strict=True):
+        mean = float((law * part.at).sum())
+        variance += part.count * float((law * (part.at - mean) ** 2).sum())
+    # The first turn is best for a bell; the law of a few rare steps asks for smaller ones.
+    start = math.sqrt(2.0 * OUTSIDE / variance) if variance > 0.0 else math.inf
+    at, low, high = _cumulant(parts, s), least, most
+    for turn in min(start, OUTSIDE) * 0.2 ** np.arange(TURNS):
+        # One more point on either side outweighs the rounding of these quotients.
+        up, down = (_cumulant(parts, tilt) - at + OUTSIDE for tilt in (s + turn, s - turn))
+        high = min(high, math.floor(up / turn) + 1)
+        low = max(low, math.ceil(-down / turn) - 1)
+    return low, high, 2.0 * math.exp(-OUTSIDE) if high - low < most - least else 0.0
+
+
+def _cumulant(parts: list[Steps], s: Tilt) -> float:
+    return float(sum(part.count * part.log_total(s) for part in parts))
+
+
+def _inverse(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> tuple[Floats, float]:
+    """Return y modulo ``length``, indices relative to the sum of modes, and its largest error."""
+    return inverted(_powers(parts, laws, modes, length, fuzz), length)
+
+
+def characteristic_logs(parts: list[Steps], s: Tilt, length: int) -> Floats:
+    """Logarithm of the transform of the tilted sum, indices relative to the sum of modes.
+
+    See ``characteristic_powers`` for its four rows. Those of more steps add up.
+    """
+    laws = [part.tilted(s) for part in parts]
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    return _powers(parts, laws, modes, length, max(part.fuzz(s) for part in parts))
+
+
+def _powers(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> Floats:
+    at = [(part.at - mode) % length for part, mode in zip(parts, modes, strict=True)]
+    moved = [part.at != mode for part, mode in zip(parts, modes, strict=True)]
+    starts = np.concatenate([[0], np.cumsum([int(m.sum()) for m in moved])])
+    logs = np.empty((4, length // 2 + 1))
+    kernels.characteristic_powers(
+        np.concatenate([a[m] for a, m in zip(at, moved, strict=True)]),
+        np.concatenate([law[m] for law, m in zip(laws, moved, strict=True)]),
+        starts,
+        np.array([float(part.count) for part in parts]),
+        np.array([(32.0 + len(law)) * ULP + fuzz for law in laws]),
+        *_sines(length),
+        logs,
+    )
+    return logs
+
+
+@lru_cache(maxsize=2)
+def _sines(length: int) -> tuple[Floats, Floats]:
+    """Return sin(pi m / length) and sin(2 pi m / length) for all m, negative ones at the end."""
+    places = np.arange(length)
+    around = np.where(places > length // 2, places - length, places) / length
+    return np.sin(np.pi * around), np.sin(2.0 * np.pi * around)
+
+
+def inverted(logs: Floats, length: int) -> tuple[Floats, float]:
+    """Return y modulo ``length`` from the logarithm of its transform, and its largest error."""
+    real, turn, size, relative = logs
+    with np.errstate(under="ignore"):
+        result = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
+        transform = 8.0 * math.log2(length) * ULP
+        error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
+    return result, error * (1.0 + 1e-9)
+
+
+def placed(low: int, high: int, centre: int, length: int) -> Ints:
+    """Where the points of a window stand in a transform whose indices start from ``centre``."""
+    return np.arange(low - centre, high - centre + 1) % length
+
+
+def _transformed(
+    parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
+) -> tuple[Floats, float]:
+    """The same as ``_inverse`` by transforms of the laws of the steps, which are many.
+
+    Every output of a transform is off by at most 8 L units of the sum of its inputs, here one.
+    Where factors are off by e, their product is by at most prod (|phi| + e) - prod |phi|.
+    """
+    unit = 8.0 * math.log2(length) * ULP
+    off = unit + 8.0 * ULP + fuzz
+    log, more, turn = (np.zeros(length // 2 + 1) for _ in range(3))
+    for part, law, mode in zip(parts, laws, modes, strict=True):
+        places = np.zeros(length)
+        np.add.at(places, (part.at - mode) % length, law)
+        phi = np.fft.rfft(places)
+        size = np.maximum(np.abs(phi), 1e-300)
+        log += part.count * np.log(size)
+        more += part.count * np.log1p(off / size)
+        turn += part.count * np.angle(phi)
+    with np.errstate(under="ignore"):
+        size = np.exp(log)
+        given = np.where(more < 1.0, size * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
+        result = np.fft.irfft(size * (np.cos(turn) + 1j * np.sin(turn)), length)
+    # Logarithms and angles are good to a few units of the count.
+    given = given + size * (unit + 8.0 * ULP * (1.0 + np.abs(log) + np.abs(turn)))
+    return result, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)
+
+
+# Bounds on delta(t) of many releases: exactly where their losses can be listed, else on a grid.
+
+
+#: Most sums of losses that are listed one by one.
+_LISTED = 1 << 13
+#: Most sums of losses that are looked up in the table of another part.
+_SHIFTS = 1 << 21
+#: What underflow of a term, and of the few numbers that it is made of, can take away or add.
+_UNDERFLOW = 2.0**-1070
+#: Least mass that a product of masses is taken for in an upper bound.
+TINY = 1e-300
+
+
+class Bound(Protocol):
+    """One side of delta(t)."""
+
+    def value(self, t: float) -> float:
+        """Return the bound at t."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """delta(t) as a sum over listed losses: shifts + a table, both with tilted masses."""
+
+    up: bool
+    s: float
+    shifts: Floats
+    weights: Floats
+    losses: Floats
+    rests: Floats
+    both: Floats
+    above: Floats
+    log_total: np.longdouble
+    error: float
+    outside: float
+    moved: float
+    relative: float
+
+    def value(self, t: float) -> float:
+        """Bound delta(t): losses are off by a few units, which moving t makes up for."""
+        sign = 1.0 if self.up else -1.0
+        slack = self.moved + self.relative * abs(t)
+        at, rest = _both_parts(t, -sign * slack)
+        lists = self.shifts, self.weights, self.losses, self.rests, self.both, self.above
+        total = kernels.tail_excess(*lists, self.s, at, rest)
+        # e^(-s x) (1 - e^-x) is at most 1 / (1 + s), so what is outside counts no more than that.
+        # Far from the middle of a tilted law terms underflow, each by less than the least double.
+        lost = _UNDERFLOW * (len(self.shifts) + len(self.losses))
+        total += sign * (self.outside / (1.0 + self.s) + lost)
+        if total <= 0.0:
+            return 0.0
+        exponent = self.log_total - np.longdouble(self.s) * np.longdouble(at)
+        error = self.error + self.s * slack
+        error += FINE * (abs(float(self.log_total)) + abs(self.s * at) + 8.0)
+        return rounded(exponent + np.log(np.longdouble(total)), error, self.up)
+
+
+def _both_parts(first: float, second: float) -> tuple[float, float]:
+    """Return a sum and what rounding took from it, which together are exact (Knuth's two-sum)."""
+    total = first + second
+    part = total - first
+    return total, (first - (total - part)) + (second - part)
+
+
+def rounded(log: np.longdouble, error: float, up: bool) -> float:
+    """Return a chance above or below all whose logarithms are within an error of the given one."""
+    sign = 1.0 if up else -1.0
+    moved = log + np.longdouble(sign * (error + 4.0 * FINE * (1.0 + abs(float(log)))))
+    result = float(np.exp(np.minimum(moved, np.longdouble(0.0))))
+    return min(math.nextafter(result, math.inf), 1.0) if up else math.nextafter(result, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Tilted masses of some losses, rising; a loss is losses[j] + rests[j]."""
+
+    losses: Floats
+    rests: Floats
+    masses: Floats
+    #: Relative error of a loss.
+    off: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """Largest absolute loss."""
+        return float(max(-self.losses[0], self.losses[-1]))
+
+
+class Lattice:
+    """All sums of losses, listed; those on one lattice by a Fourier transform."""
+
+    name = "lattice"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all losses are discrete, and one bound is asked for."""
+        return not parts.pairs and parts.up is not None
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
+        """List the sums, tilted by s."""
+        up = bool(parts.up)
+        return OneSided(listed(parts.finite, s, up), parts.shift, up)
+
+
+LATTICE = Lattice()
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A bound for losses that are counted from a shift, and may be off.
+
+    It is not asked for beyond a ``top``, where it says nothing but that delta falls.
+    """
+
+    bound: Bound
+    shift: float
+    up: bool
+    off: float = 0.0
+    top: float = math.inf
+
+    def bounds(self, t: float) -> Bounds:
+        """Bound delta(t) from one side."""
+        if t > self.top:
+            if not self.up:
+                return 0.0, 1.0
+            t = self.top
+        slack = self.off + (4.0 * ULP * (abs(t) + abs(self.shift)) if self.shift != 0.0 else 0.0)
+        x = t - self.shift
+        return (0.0, self.bound.value(x - slack)) if self.up else (self.bound.value(x + slack), 1.0)
+
+
+def listed(releases: Releases, s: float, up: bool) -> Listed:
+    """Bound from a list of all losses, tilted by s.
+
+    Releases with losses -h, 0, h for the same h are one lattice, whose law comes from a Fourier
+    transform whatever their number. The losses of others are added up one by one.
+    """
+    lattices: dict[float, list[Steps]] = {}
+    parts: list[_Part] = []
+    if math.prod(_sums(m, k) for m, k in releases if m.step == 0.0) > _LISTED:
+        raise TooMuchWork
+    log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
+    for measure, count in releases:
+        error += count * measure.error
+        if measure.step > 0.0:
+            steps = Steps(measure.multiples, measure.logs, count)
+            lattices.setdefault(measure.step, []).append(steps)
+            continue
+        tilted, log, fuzz = _tilt(measure, s)
+        log_total += count * log
+        error += count * (fuzz + 8.0 * ULP)
+        if measure.top > 0.0:
+            parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
+    if 2 ** (len(lattices) - 1) > _SHIFTS:
+        raise TooMuchWork
+    joined, moved = _fold(parts, up)
+    moved += sum(count * measure.off for measure, count in releases)
+    for h, kinds in lattices.items():
+        law = tilted_law(kinds, np.longdouble(s) * np.longdouble(h))
+        joined.append(on_lattice(law, h, up))
+        log_total += law.log_total
+        error, outside = error + law.log_error, outside + law.outside
+    if not joined:  # below, what is left of tiny losses is none
+        joined = [_Part(np.zeros(1), np.zeros(1), np.ones(1))]
+    return table(joined, s, log_total, error, outside, moved, up)
+
+
+def _sums(measure: DiscreteLosses, count: int) -> int:
+    """Number of sums of so many losses, where none coincide, but for some that are too many.
+
+    Of losses that mirror each other as many as there are integer points in an octahedron, of
+    others as many as there are ways to choose with repetition.
+    """
+    losses = measure.losses
+    if len(losses) and losses[0] < 0.0:
+        kinds = int(np.count_nonzero(losses > 0.0))
+        used = range(min(kinds, 9) + 1)
+        return sum(2**j * math.comb(kinds, j) * math.comb(count, j) for j in used)
+    used = range(1, min(len(losses), 9) + 1)
+    return sum(math.comb(len(losses), j) * math.comb(count - 1, j - 1) for j in used)
+
+
+def _tilt(measure: DiscreteLosses, s: float) -> tuple[Floats, np.longdouble, float]:
+    """Tilted masses, the log of their total before it was divided out, and their relative error."""
+    logs: Longs = measure.logs + np.longdouble(s) * measure.losses
+    most = logs.max()
+    log = np.longdouble(most + np.log(np.exp(logs - most).sum()))
+    fuzz = FINE * (8.0 + len(logs) + float(np.abs(logs).max()) + s * measure.top)
+    return np.exp(logs - log).astype(np.float64), log, fuzz
+
+
+def on_lattice(law: Tilted, h: float, up: bool) -> _Part:
+    """Losses are multiples of h as the sum of two doubles: exactly, if they are not too many."""
+    multiples = np.arange(law.start, law.start + len(law.y))
+    exact = multiples.astype(np.longdouble) * np.longdouble(h)
+    losses = exact.astype(np.float64)
+    masses = law.y + law.error if up else np.maximum(law.y - law.error, 0.0)
+    off = FINE if np.abs(multiples).max(initial=0) > _EXACT else 0.0
+    return _Part(losses, (exact - losses).astype(np.float64), masses, off)
+
+
+#: Multiples of a double that a long double holds exactly.
+_EXACT = 2 ** (np.finfo(np.longdouble).nmant - np.finfo(np.float64).nmant - 1)
+#: Sums of losses closer than this, relative to the largest, are joined.
+_TOLERANCE = 2.0**-48
+
+
+def _fold(parts: list[_Part], up: bool) -> tuple[list[_Part], float]:
+    """Add independent losses, joining sums that differ by rounding only, and how far any moved."""
+    moved = 0.0
+    while len(parts) > 1:
+        first, second, *parts = parts
+        losses = np.add.outer(first.losses, second.losses).reshape(-1)
+        masses = np.multiply.outer(first.masses, second.masses).reshape(-1)
+        order = np.argsort(losses, kind="stable")
+        losses, masses = losses[order], masses[order]
+        near = _TOLERANCE * max(losses[-1], -losses[0])
+        apart = np.diff(losses) > near
+        starts = np.concatenate([[0], np.flatnonzero(apart) + 1])
+        group = np.concatenate([[0], np.cumsum(apart)])
+        moved += float((losses - losses[starts][group]).max()) + near
+        masses = np.add.reduceat(masses, starts)
+        masses = np.maximum(masses, TINY) if up else masses
+        parts = [_Part(losses[starts], np.zeros(len(starts)), masses), *parts]
+    return parts, moved
+
+
+def table(
+    parts: list[_Part],
+    s: float,
+    log_total: np.longdouble,
+    error: float,
+    outside: float,
+    moved: float,
+    up: bool,
+) -> Listed:
+    """Put the longest part into a table, and list the sums of all others."""
+    *others, longest = sorted(parts, key=lambda part: len(part.losses))
+    if math.prod(len(part.losses) for part in others) > _SHIFTS:
+        raise TooMuchWork
+    if not all(len(part.losses) for part in parts):  # all masses are less than any double
+        raise TooMuchWork
+    shifts, weights = np.zeros(1), np.ones(1)
+    for part in others:
+        shifts = np.add.outer(shifts, part.losses).reshape(-1)
+        weights = np.multiply.outer(weights, part.masses).reshape(-1)
+    order = np.argsort(shifts)
+    both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
+    kernels.tail_tables(longest.losses, longest.rests, longest.masses, s, both, above)
+    if others:
+        moved += (4.0 * ULP * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
+    # A loss of one part alone is off relative to itself: to t where it is next to t, and elsewhere
+    # by less than the error of as many steps as the table has.
+    spread = float(longest.losses[-1] - longest.losses[0])
+    error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
+    error += len(shifts) * ULP
+    return Listed(
+        up,
+        s,
+        shifts[order],
+        weights[order],
+        longest.losses,
+        longest.rests,
+        both,
+        above,
+        log_total,
+        error,
+        outside,
+        moved,
+        4.0 * ULP if others else 2.0 * longest.off,
+    )

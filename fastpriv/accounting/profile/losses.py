@@ -1,0 +1,701 @@
+"""Losses of one step in one direction: their moments with error bounds, by quadrature."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.discrete import (
+    FINE,
+    DiscreteLosses,
+    Releases,
+    Step,
+)
+
+# Moments of a pair of laws by quadrature: sums over points of the losses, with all errors.
+#
+# With L = ln P/Q and w complex, Phi(w) = E_Q e^(wL). As E_Q 1 = E_Q e^L = 1,
+#
+#     Phi(w) - 1 = E_Q g_w(L),    g_w(L) = e^(wL) - 1 - w (e^L - 1),
+#
+# and g is of second order in small losses: nothing cancels when losses are small and releases
+# many.
+
+
+Complexes = NDArray[np.complex128]
+Rule = TypeVar("Rule")
+#: Logarithms of moments, and bounds on their errors.
+LogMoments = tuple[Complexes, Floats]
+
+#: Entries of an array over angles and points that are looked at together.
+_BLOCK = 1 << 17
+#: Most entries of such an array in all; beyond, equally spaced angles are transformed together.
+_WORK = 1 << 21
+#: Exponents below this are summed as their excess over one.
+_MODEST = 1.0
+#: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
+_SMALL = 1.0
+#: Where a value x is lost in its error e it is given as 2e: off by 3e + |x|, and so ln (1 + 2.5).
+_LOST_LOG_ERROR = math.log(3.5)
+_SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
+
+
+class NoBound(Exception):
+    """A method gives no bound here."""
+
+
+class OutOfRange(NoBound):
+    """Numbers overflow, or lose all their digits: what is computed with them proves nothing."""
+
+
+class TooMuchWork(NoBound):
+    """An array would be longer than its limit."""
+
+
+@contextmanager
+def in_range() -> Iterator[None]:
+    """Turn arithmetic that overflows into OutOfRange."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except ArithmeticError:
+        raise OutOfRange from None
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Points of the losses that stand for a law Q, and how far off they are.
+
+    Attributes
+    ----------
+    logs : ndarray
+        Logarithms of the weights under Q.
+    losses : ndarray
+        Losses L at the points.
+    fuzz : ndarray
+        Relative errors of the weights.
+    off : ndarray
+        Absolute errors of the losses.
+    remainder : callable
+        Bound on the error of the sum for E_Q g_w(L), at an array of |Im w|, times e^-scale.
+    extra_p, extra_q : float
+        Total masses of P and Q less one, where a measure is not one of laws.
+    """
+
+    logs: Floats
+    losses: Floats
+    fuzz: Floats
+    off: Floats
+    remainder: Callable[[Floats, float], Floats]
+    extra_p: float = 0.0
+    extra_q: float = 0.0
+
+
+class RecentRules:
+    """The quadratures that were used last, as many as fit into a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._held = limit, 0
+        self._rules: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], tuple[Rule, int]]) -> Rule:
+        """Return a kept rule, or the one that ``make`` returns with its size in bytes."""
+        with self._lock:
+            if key in self._rules:
+                self._rules.move_to_end(key)
+                kept: Rule = self._rules[key][0]
+                return kept
+        rule, size = make()
+        with self._lock:
+            if size <= self._limit and key not in self._rules:
+                self._rules[key] = rule, size
+                self._held += size
+            while self._held > self._limit:
+                self._held -= self._rules.popitem(last=False)[1][1]
+        return rule
+
+
+def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """Return ln Phi(c + i angle) and bounds on its error.
+
+    A computed e^z is off by a few units times 1 + |z|. With |g_w(L)| <= (|w|^2 + |w|) L^2
+    max(1, e^(cL), e^L) / 2, the errors of all terms are sums of powers of |w| times sums over
+    points that do not depend on the angle.
+    """
+    L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
+    if len(L) * len(w) > _WORK:
+        return _together(nodes, c, angles)
+    size = np.abs(w)
+    with np.errstate(under="ignore"):
+        scale = max(float((nodes.logs + c * L).max()), 0.0)
+        weights = np.exp(nodes.logs - scale)
+        tilted = np.exp(nodes.logs - scale + c * L)
+        plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
+        top = np.maximum(np.maximum(tilted, weights), plain)
+    spread = np.abs(L) * 4.0 * ULP
+    rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
+    whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
+    # Exponentials that overflow have weights that underflow: those are only summed together.
+    if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
+        rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
+        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
+        far = rounding > 2.0 * whole
+        if far.any() and not far.all():
+            return _joined(nodes, c, angles, far)
+        if not far.any():
+            return _log1p(
+                math.exp(scale)
+                * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
+                + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
+                rounding
+                + nodes.remainder(np.abs(angles), 0.0)
+                + len(L) * 2.0**-1060 * (1.0 + size),
+            )
+    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
+    error = whole + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
+    lost = 2.0 * error >= np.abs(values)
+    values = np.where(lost, 2.0 * error, values)
+    share = np.where(lost, _LOST_LOG_ERROR, error / np.maximum(np.abs(values) - error, 1e-300))
+    return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+
+
+def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> LogMoments:
+    """Moments at small angles, by second order, and at large ones, where that is of no use."""
+    logs, errors = np.empty(len(angles), dtype=np.complex128), np.empty(len(angles))
+    for part in (far, ~far):
+        logs[part], errors[part] = log_moments(nodes, c, angles[part])
+    return logs, errors
+
+
+def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """The same at angles 0, tau, 2 tau, ... by one Fourier transform.
+
+    Products of moments x_i that are off by e_i are off by at most prod (|x_i| + e_i) - prod |x_i|,
+    so that ln (1 + e/|x|) serves as the error of a logarithm, however large it is.
+    """
+    tau, count = float(angles[min(1, len(angles) - 1)]), len(angles)
+    equal = np.array_equal(angles, tau * np.arange(count, dtype=np.float64))
+    if not equal or count < 2 or not fits(len(nodes.losses), count):
+        raise TooMuchWork
+    L, size = np.abs(nodes.losses), np.abs(c + 1j * angles)
+    exponents = nodes.logs + c * nodes.losses
+    scale = float(exponents.max())
+    with np.errstate(under="ignore"):
+        tilted = np.exp(exponents - scale)
+    values, error = uniform_sums(nodes.losses, tilted, tau, count)
+    unit = nodes.fuzz + (8.0 + np.abs(nodes.logs) + 4.0 * abs(c) * L) * ULP
+    off = (L * 8.0 * ULP + nodes.off) * tilted
+    errors = error * float(tilted.sum()) + float((unit * tilted).sum()) + size * float(off.sum())
+    errors = (errors + nodes.remainder(angles, scale) + len(L) * 2.0**-1060) * (1.0 + 1e-9)
+    # A value that is lost in its error is replaced by one of the error's size.
+    lost = np.abs(values) < errors
+    values, errors = np.where(lost, errors, values), np.where(lost, 2.0 * errors, errors)
+    logs = scale + np.log(values)
+    return np.asarray(logs, dtype=np.complex128), np.log1p(errors / np.abs(values)) + 8.0 * ULP * (
+        1.0 + abs(scale)
+    )
+
+
+def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
+    """Bound the error of the sum of weights times g_w(L).
+
+    Where |cL| <= 1 by second order, elsewhere by |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
+    """
+    L = np.abs(nodes.losses)
+    unit = nodes.fuzz + (40.0 + math.sqrt(len(L))) * ULP
+    near = np.abs(c) * L <= 1.0
+    second = (top * L * L * unit)[near].sum()
+    third = (top * L**3)[near].sum() * 24.0 * ULP
+    plain = (top * unit)[~near].sum()
+    turned = (top * L)[~near].sum() * 24.0 * ULP
+    first = (top * L * nodes.off).sum()
+    error = (size * size + size) * (0.5 * second + first) + (size**3 + size) * third
+    return np.asarray(error + (2.0 + 2.0 * size) * plain + size * turned)
+
+
+def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Complexes]) -> Complexes:
+    """Sums over points for every w, some rows at a time."""
+    result = np.empty(len(w), dtype=np.complex128)
+    rows = max(1, _BLOCK // len(L))
+    with np.errstate(under="ignore"):
+        for start in range(0, len(w), rows):
+            part = w[start : start + rows, None]
+            result[start : start + rows] = add(part * L, part)
+    return result
+
+
+def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
+    """g_w(L) with z = w L."""
+    return np.asarray(_second(z) - w * _second(L.astype(np.complex128)))
+
+
+def _second(z: Complexes) -> Complexes:
+    """Return e^z - 1 - z to a few units of |z|^2 max(1, |e^z|) (1 + |z|)."""
+    small = np.abs(z) < _SMALL
+    if small.all():
+        return _series(z)
+    result = np.exp(z) - 1.0 - z
+    if small.any():
+        result[small] = _series(z[small])
+    return np.asarray(result)
+
+
+def _series(z: Complexes) -> Complexes:
+    total = np.full_like(z, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        total = total * z + coefficient
+    return np.asarray(total * z * z)
+
+
+def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
+    """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
+    size = np.abs(1.0 + z)
+    share = error + 8.0 * ULP * np.abs(z)
+    lost = 2.0 * share >= size
+    with np.errstate(divide="ignore"):
+        logs = np.where(lost, np.log(2.0 * np.maximum(share, 1e-300)), log_one_plus(z))
+    rest = np.where(lost, 1.0, size - share)
+    return logs, np.where(lost, _LOST_LOG_ERROR, np.minimum(share / rest, 1e300))
+
+
+def log_one_plus(z: Complexes) -> Complexes:
+    """ln(1 + z) to a few units of |z| where z is small."""
+    x, y = z.real, z.imag
+    small = np.abs(z) < 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = 0.5 * np.log1p(np.where(small, x * (2.0 + x) + y * y, 0.0))
+        real = np.where(small, near, np.log(np.abs(1.0 + z)))
+    return np.asarray(real + 1j * np.arctan2(y, 1.0 + x))
+
+
+def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
+    """Return ln Phi(c) and its first two derivatives, without bounds."""
+    logs = nodes.logs + c * nodes.losses
+    most = float(logs.max())
+    law = np.exp(logs - most)
+    total = float(law.sum())
+    law /= total
+    mean = float((law * nodes.losses).sum())
+    variance = float((law * (nodes.losses - mean) ** 2).sum())
+    if most > _MODEST:
+        return most + math.log(total), mean, variance
+    L = nodes.losses
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = _excess(np.asarray(c * L, dtype=np.complex128)[None, :], np.array([[c + 0j]]), L)
+        value = float((small.real[0] * np.exp(nodes.logs)).sum())
+    value += c * nodes.extra_p + (1.0 - c) * nodes.extra_q
+    known = -1.0 < value < math.inf
+    return math.log1p(value) if known else most + math.log(total), mean, variance
+
+
+def log_sum_above(nodes: Nodes, c: float) -> float:
+    """Return an upper bound on ln of the sum over all points of weight e^(cL)."""
+    logs = nodes.logs + c * nodes.losses
+    most = float(logs.max())
+    sizes = np.abs(nodes.logs) + 2.0 * np.abs(c * nodes.losses) + abs(most)
+    errors = nodes.fuzz + abs(c) * nodes.off + ULP * (8.0 + len(logs) + sizes)
+    with np.errstate(under="ignore"):
+        total = float((np.exp(logs - most) * (1.0 + 2.0 * errors)).sum())
+    return most + math.log(total) + 8.0 * ULP * (1.0 + abs(most))
+
+
+def spread(nodes: Nodes, c: float) -> float:
+    """Mean distance of the losses from their mean under the law tilted by c, for finite laws.
+
+    A quadrature is good for smooth functions of the loss only, which this is not.
+    """
+    logs = nodes.logs + c * nodes.losses
+    law = np.exp(logs - logs.max())
+    law /= law.sum()
+    mean = float((law * nodes.losses).sum())
+    return float((law * np.abs(nodes.losses - mean)).sum())
+
+
+# Sums of exponentials over many points, at many equally spaced angles together.
+#
+#     S(v) = sum of w_i e^(i v L_i),   v = 0, tau, 2 tau, ...,   w_i >= 0,
+#
+# by one fast Fourier transform. Every point is spread over a grid of M losses in a period 2
+# pi/tau by a Gaussian g, and the transform is divided by that of g. With Omega = M tau, Poisson's
+# formula says that the quotient is
+#
+#     S(v) + sum_(p != 0) S(v + p Omega) g^(v + p Omega) / g^(v),  g^(v) = e^(-48 (v/Omega)^2),
+#
+# and |S| is at most the sum of the weights. For v <= Omega/8 all other terms together are at most
+# 2.02 e^-36 of it. The Gaussian is cut 13 points away from the nearest one, where it is below
+# e^-37.
+
+
+#: The grid has at least so many points for each angle.
+_OVER = 8
+#: g^(v) = e^(-_WIDTH (v/Omega)^2), and so g = e^(-_FALL m^2) at m points, times a factor.
+_WIDTH = 48.0
+_FALL = math.pi**2 / _WIDTH
+_HEIGHT = math.sqrt(math.pi / _WIDTH)
+#: Points of the grid on either side that a point is spread over.
+_REACH = 13
+#: Aliases and what is cut off, relative to the sum of the weights; amplified at most by e^(48/64).
+_SPREAD_ERROR = 2.02 * math.exp(-0.75 * _WIDTH) + 4.0 * math.exp(-_FALL * (_REACH + 0.5) ** 2)
+#: Points on one place that are summed as they are.
+_CROWDED = 64
+#: Most points of a grid.
+GRID = 1 << 22
+#: Most points that are spread over it.
+POINTS = 1 << 20
+
+
+def fits(points: int, angles: int) -> bool:
+    """Whether the transform is not too long."""
+    return points <= POINTS and _length(angles) <= GRID
+
+
+def _length(angles: int) -> int:
+    return 1 << max(6, math.ceil(math.log2(_OVER * angles)))
+
+
+def uniform_sums(
+    losses: Floats, weights: Floats, tau: float, angles: int
+) -> tuple[np.ndarray, float]:
+    """Return S(v) at v = 0, tau, ..., and a bound on errors relative to the sum of the weights.
+
+    What losses are off by is not counted. Cost: 27 passes over the points, and one transform of
+    8 to 16 times as many points as there are angles.
+    """
+    order = np.argsort(losses, kind="stable")
+    losses, weights = losses[order], weights[order]
+    length = _length(angles)
+    at = losses * (length * tau / (2.0 * math.pi))
+    nearest = np.rint(at)
+    rest = at - nearest
+    starts = np.flatnonzero(np.diff(nearest, prepend=-math.inf) > 0.0)
+    places = (nearest[starts] - nearest[0]).astype(np.int64) + _REACH
+    most = int(np.diff(starts, append=len(losses)).max())
+    crowded = most > _CROWDED
+    # The grid unrolled: it may be shorter than the range of the losses.
+    grid = np.zeros(length * math.ceil((places[-1] + _REACH + 1) / length))
+    with np.errstate(under="ignore"):
+        middle = weights * np.exp(-_FALL * rest * rest)
+        for sign in (1, -1):
+            turn = np.exp(2.0 * sign * _FALL * rest)
+            part = middle
+            for p in range(_REACH + 1):
+                if p:
+                    part = part * turn
+                if p or sign > 0:
+                    # Where many points fall on one place, their sum needs more digits.
+                    each = part.astype(np.longdouble) if crowded else part
+                    sums = np.add.reduceat(each, starts).astype(np.float64)
+                    grid[places + sign * p] += sums * (_HEIGHT * math.exp(-_FALL * p * p))
+    folded = grid.reshape(-1, length).sum(axis=0)
+    turns = np.arange(angles, dtype=np.float64) / length
+    values = np.conj(np.fft.rfft(folded)[:angles]) * np.exp(_WIDTH * turns**2)
+    # The first place of the grid is not the loss 0.
+    begin = 2.0 * math.pi * (((int(nearest[0]) - _REACH) % length) * np.arange(angles) % length)
+    values = values * np.exp(1j * (begin / length))
+    wraps = 64.0 + len(grid) / length
+    unit = ULP * (64.0 + 8.0 * math.log2(length) + wraps) + (FINE if crowded else ULP) * most
+    return values, math.exp(_WIDTH / 64.0) * (_SPREAD_ERROR + unit) * (1.0 + 1e-9)
+
+
+# Pairs of laws that are not finite: what each kind knows about its privacy losses.
+#
+# A pair (P, Q) is used in both orders. With Phi(w) = E_Q e^(wL), L = ln P/Q, the losses of P
+# against Q have the moments E_P e^(sL) = Phi(1 + s), and those of Q against P have Phi(-s).
+
+
+#: Accuracy of moments that guide a search, and of those that scale a bound.
+ROUGH = 1e-9
+#: Exponents at which a variance is bounded by moments, in parts of one over the deviation.
+_STEPS = 0.1 * 0.25 ** np.arange(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Outputs cut into cells in the order of their losses.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Losses at the n edges, rising, off by at most ``off``.
+    p, q : ndarray
+        Log-masses of the n + 1 cells, those beyond the first and the last edge among them, known
+        up to a relative ``error``. Of the outer two upper bounds will do.
+    bounded : bool
+        Whether the outer cells are atoms at the first and the last edge.
+    """
+
+    losses: Floats
+    p: Floats
+    q: Floats
+    off: float
+    error: float
+    bounded: bool
+
+
+class ContinuousStep(Step, ABC):
+    """Two laws, known by the moments of their likelihood ratio.
+
+    ``key`` says which pair it is, ``symmetric`` whether both orders have the same losses.
+    """
+
+    symmetric: bool = False
+    #: Whether two databases attain the pair; else it is an upper bound only.
+    attained: bool = True
+    #: Whether some two databases attain the curve of one step, at each level.
+    tight: bool = True
+    #: Most steps whose composed curve has a closed form.
+    closed_form_up_to: int = 1
+    #: Whether the outputs can be cut into ``cells``.
+    can_be_cut: bool = True
+    #: The steps, with probabilities, of which one is chosen in the open; empty for one step.
+    choices: tuple[tuple[float, ContinuousStep], ...] = ()
+    #: Relative error of these probabilities.
+    slack: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ContinuousStep) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def below(self) -> ContinuousStep | None:
+        """A pair that two databases attain: itself, or one that is less far apart, if any."""
+        return self if self.attained else None
+
+    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """Quadrature of Phi on Re w = c up to an angle, to about a tolerance.
+
+        Needed where ``log_moments`` and ``cumulant`` have no closed form of their own.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Return some a, b with |Phi(c + i angle)| <= a + b / angle, relative to Phi(c)."""
+
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
+        """Bound delta(t) of ``count`` steps, at most ``closed_form_up_to``, in closed form."""
+        raise NotImplementedError
+
+    def cells(self, far: float, count: int) -> Cells:
+        """Cut the outputs into cells, outside of which is at most about e^-far of the mass."""
+        raise NotImplementedError
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), and bounds on its error."""
+        nodes = self.nodes(c, float(np.abs(angles).max(initial=0.0)), tolerance)
+        return log_moments(nodes, c, angles)
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c) for each angle and all larger ones."""
+        a, b = _variation(self, c)
+        return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
+
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and two derivatives; used only to guide the search."""
+        return _cumulant(self, c)
+
+    def log_moment_bounds(self, c: float) -> tuple[float, float]:
+        """Return proved lower and upper bounds on ln Phi(c)."""
+        return _log_moment_bounds(self, c)
+
+    def top(self, flipped: bool) -> float:
+        """Largest loss, to a few units."""
+        return math.inf
+
+    def witnesses(self) -> list[Releases]:
+        """Measures of pairs that are attained, where this one is an envelope of many."""
+        return []
+
+    def slope(self, c: float) -> float:
+        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle.
+
+        It is at most the mean of |L - m| under the tilted law, for any m, and so at most the root
+        of the mean of (L - m)^2 <= (e^(a (L - m)) + e^(-a (L - m)) - 2) / a^2, for any a.
+        """
+        _, m, variance = self.cumulant(c)
+        if not 0.0 < variance < math.inf:
+            raise OutOfRange
+        whole = self.log_moment_bounds(c)[0]
+        best = math.inf
+        for a in (_STEPS / math.sqrt(variance)).tolist():
+            right = self.log_moment_bounds(c + a)[1] - whole - a * m
+            left = self.log_moment_bounds(c - a)[1] - whole + a * m
+            slack = 8.0 * ULP * (abs(whole) + abs(a * m) + 1.0)
+            if max(right, left) < 1.0:
+                square = math.expm1(right + slack) + math.expm1(left + slack)
+                best = min(best, math.sqrt(max(square, 0.0)) / a * (1.0 + 8.0 * ULP))
+        return best
+
+
+@lru_cache(maxsize=1024)
+def _cumulant(pair: ContinuousStep, c: float) -> tuple[float, float, float]:
+    return cumulant(pair.nodes(c, 0.0, ROUGH), c)
+
+
+@lru_cache(maxsize=1024)
+def _log_moment_bounds(pair: ContinuousStep, c: float) -> tuple[float, float]:
+    values, errors = pair.log_moments(c, np.zeros(1), ROUGH)
+    value, error = float(values[0].real), float(errors[0])
+    return value - error, value + error
+
+
+@lru_cache(maxsize=64)
+def _variation(pair: ContinuousStep, c: float) -> tuple[Floats, Floats]:
+    return pair.variation(c)
+
+
+# Releases in one order of their neighbours, as the contour and the grid want them.
+
+
+@dataclass(frozen=True)
+class Directed:
+    """A pair, P against Q, or Q against P where it is flipped."""
+
+    pair: ContinuousStep
+    flipped: bool = False
+
+    def _w(self, s: float) -> float:
+        return -s if self.flipped else 1.0 + s
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln M(c + i angle), and bounds on its error."""
+        values, errors = self.pair.log_moments(self._w(c), angles, tolerance)
+        return np.conj(values) if self.flipped else values, errors
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Bound |M(c + i angle)| / M(c) for each angle and all larger ones."""
+        return self.pair.ceiling(self._w(c), angles)
+
+    def cumulant(self, s: float) -> tuple[float, float, float]:
+        """Return ln M(s) and two derivatives."""
+        value, slope, curve = self.pair.cumulant(self._w(s))
+        return value, -slope if self.flipped else slope, curve
+
+    def slope(self, c: float) -> float:
+        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+        return self.pair.slope(self._w(c))
+
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+        return self.pair.top(self.flipped)
+
+    def measure(self, far: float, count: int, up: bool) -> DiscreteLosses:
+        """Measure above or below, on some cells of the outputs.
+
+        Above, the mass of a cell is moved to the losses at its edges so that Q keeps its mass.
+        Below, all outputs of a cell are made one, and what lies outside is left out.
+        """
+        cells = self.pair.cells(far, count)
+        losses, p, q = cells.losses, cells.p, cells.q
+        if self.flipped:
+            losses, p, q = -losses[::-1], q[::-1], p[::-1]
+        return (_above if up else _below)(losses, p, q, cells.off, cells.error, cells.bounded)
+
+
+def _above(
+    losses: Floats, p: Floats, q: Floats, off: float, error: float, bounded: bool
+) -> DiscreteLosses:
+    """Split cells between their edges; what is outside counts as the first edge, or infinite."""
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        width = np.diff(losses)
+        high = -np.expm1(q[1:-1] - p[1:-1] + losses[:-1]) + 4.0 * error + 2.0 * off
+        share = np.clip(high / -np.expm1(-np.maximum(width, 1e-300)), 0.0, 1.0)
+        up, down = p[1:-1] + np.log(share), p[1:-1] + np.log1p(-share)
+    logs = np.full(len(losses), -math.inf)
+    logs[1:] = up
+    logs[:-1] = np.logaddexp(logs[:-1], down)
+    logs[0] = np.logaddexp(logs[0], p[0])
+    infinite = 0.0
+    if bounded:
+        logs[-1] = np.logaddexp(logs[-1], p[-1])
+    else:
+        infinite = math.exp(max(float(p[-1]) + 0.01, -744.0))
+    return _measure(losses, logs, infinite, off, 2.0 * error)
+
+
+def _below(
+    losses: Floats, p: Floats, q: Floats, off: float, error: float, bounded: bool
+) -> DiscreteLosses:
+    keep = slice(None) if bounded else slice(1, -1)
+    p, q = p[keep], q[keep]
+    seen = (p > -math.inf) & (q > -math.inf)
+    p, q = p[seen], q[seen]
+    result = np.maximum.accumulate(p - q)
+    rise = float((result - (p - q)).max(initial=0.0))
+    off = 2.0 * error + rise + 4.0 * ULP * float(np.abs(result).max())
+    return _measure(result, p, 0.0, off, error)
+
+
+def _measure(
+    losses: Floats, logs: Floats, infinite: float, off: float, error: float
+) -> DiscreteLosses:
+    """Gather losses that are equal, and leave out those without mass."""
+    seen = logs > -math.inf
+    losses, logs = losses[seen], logs[seen]
+    starts = np.flatnonzero(np.diff(losses, prepend=-math.inf) > 0.0)
+    logs = np.logaddexp.reduceat(logs, starts)
+    error += ULP * (16.0 + 4.0 * float(np.abs(logs).max(initial=0.0)))
+    return DiscreteLosses(losses[starts], logs.astype(np.longdouble), infinite, error, off=off)
+
+
+@dataclass(frozen=True, eq=False)
+class Discrete:
+    """A measure on finitely many losses; what it says of errors is for others to count."""
+
+    given: DiscreteLosses
+    nodes: Nodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        losses = self.given.losses.astype(np.longdouble) + np.longdouble(self.given.shift)
+        p = np.exp(self.given.logs).sum() - 1.0
+        q = np.exp(self.given.logs - losses).sum() - 1.0
+        logs = (self.given.logs - losses).astype(np.float64)
+        shown = losses.astype(np.float64)
+        fuzz = 2.0 * ULP * (2.0 + np.abs(logs))
+        slack = len(losses) * 4.0 * FINE
+        nodes = Nodes(
+            logs,
+            shown,
+            fuzz,
+            ULP * np.abs(shown),
+            lambda angles, scale: (1.0 + 2.0 * np.abs(angles)) * slack * math.exp(-scale),
+            float(p),
+            float(q),
+        )
+        object.__setattr__(self, "nodes", nodes)
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln M(c + i angle), and bounds on its error."""
+        values, errors = log_moments(self.nodes, 1.0 + c, angles)
+        return values, errors + 4.0 * FINE * (1.0 + c) * len(self.given.losses)
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Losses that are few may come together again at any angle."""
+        return np.ones(len(angles))
+
+    def cumulant(self, s: float) -> tuple[float, float, float]:
+        """Return ln M(s) and two derivatives."""
+        return cumulant(self.nodes, 1.0 + s)
+
+    def top(self) -> float:
+        """Largest loss, to a few units."""
+        return self.given.shift + self.given.top + self.given.off
+
+    def slope(self, c: float) -> float:
+        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+        return spread(self.nodes, 1.0 + c) * 1.01

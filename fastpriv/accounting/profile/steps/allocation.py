@@ -1,0 +1,494 @@
+"""Random allocation: each person is in one of t batches with Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect, lost_near_zero
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs
+from fastpriv.accounting.profile.steps.finite import CurveStep, hull
+
+# Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
+#
+# With the person, outputs have the law P = mean over i of N(e_i, sigma^2 I), without it Q = N(0,
+# sigma^2 I), in t dimensions. The likelihood ratio X = P/Q is, under Q, the mean of t independent
+# Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2). One function tells all about both orders:
+#
+#     G(a) = E_Q (a - X)_+,   E_Q (X - a)_+ = G(a) + 1 - a,   E_Q (1 - X/a)_+ = G(a)/a.
+#
+# With phi(s) = E e^(-sY) and any c > 0 it is an integral over Re s = c,
+#
+#     t G(a) = 1/(2 pi i) * integral of phi(s)^t e^(s t a) / s^2 ds,
+#
+# taken by the trapezoid rule at s_j = c + i j tau. With W = 2 pi/tau the rule gives exactly sum
+# over m >= 0 of e^(-c m W) t G(a + m W/t), as G is zero below 0, so that what is too much is less
+# than a geometric series. phi is a Gaussian integral of an entire function, shifted to the line
+# on which s e^(...) is as real as can be, and taken by the trapezoid rule as well.
+#
+# G is convex. Its values at points, rounded up and joined, are the G of a pair that is easier to
+# tell apart; lines through neighbouring values, continued, lie below it.
+
+
+LongComplexes = NDArray[np.clongdouble]
+
+#: Errors of the two trapezoid rules: e^-46 = 1e-20.
+_SMALL = 46.0
+#: Standard deviations of x that are summed: beyond is less than 1e-32.
+_REACH = 12.0
+#: How many times the largest point fits into a period.
+_SPAN = 8.0
+#: Points in ln a in a standard deviation of X.
+_FINE = 192
+#: Standard deviations that have so many points.
+_NEAR = 12.0
+#: Distance of points beyond.
+_STEP = 1.0 / 64.0
+#: Most points of the integral over s.
+_MOST = 24_000
+#: The same for one question about one epoch.
+_QUICK = 8_000
+#: Relative width from which on sums are asked too.
+_WIDE = 1e-5
+#: Relative width of a level.
+_LEVEL = 1e-11
+#: Levels end here: e^709 overflows.
+_FAR = 600.0
+#: Deltas below which levels are not sought.
+_TINY = 1e-36
+#: Probability beyond the points from which on the integral leaves too much open.
+_UNTOLD = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Bounds on G at rising points."""
+
+    at: Longs
+    low: Longs
+    high: Longs
+
+
+def transform(s: LongComplexes, sigma: float) -> tuple[LongComplexes, Longs]:
+    """Return phi(s) for Re s > 0, and bounds on its errors.
+
+    On x - i d0 with d0 = sigma^2 arg s the argument s e^((2x-1)/(2 sigma^2)) is real; d0 is at most
+    2 sigma, as the Gaussian weight grows with it. The integrand is analytic and bounded by the
+    weight in a strip of half-width d around, which bounds the rule by 2 e^(-2 pi d/h) of it.
+    """
+    wide = min(sigma * sigma * math.pi / 2.0, 2.0 * sigma)
+    d = 0.99 * wide
+    h = 2.0 * math.pi * d / (_SMALL + (wide + d) ** 2 / (2.0 * sigma * sigma))
+    n = math.ceil(_REACH * sigma / h)
+    x = np.arange(-n, n + 1) * np.longdouble(h)
+    variance = np.longdouble(sigma) ** 2
+    scale = np.longdouble(h) / np.sqrt(2.0 * np.pi * variance)
+    values, errors = np.empty(len(s), dtype=np.clongdouble), np.empty(len(s), dtype=np.longdouble)
+    rows = max(1, (1 << 17) // len(x))
+    for start in range(0, len(s), rows):
+        some = slice(start, start + rows)
+        turned = np.clip(variance * np.arctan2(s[some].imag, s[some].real), 0.0, wide)
+        z = x - 1j * turned[:, None]
+        square, exponent = z * z / (2.0 * variance), (2.0 * z - 1.0) / (2.0 * variance)
+        argument = s[some, None] * np.exp(exponent)
+        terms = np.exp(-square - argument)
+        values[some] = terms.sum(axis=1) * scale
+        doubt = 8.0 * np.abs(square) + np.abs(argument) * (4.0 * np.abs(exponent) + 16.0)
+        errors[some] = (np.abs(terms) * (doubt + len(x) + 16.0)).sum(axis=1) * scale * FINE
+    return values, errors + 3.0 * math.exp(-_SMALL)
+
+
+def _tail(sigma: float, t: int, v: float) -> float:
+    """Bound ln |phi(c + iu)|^t for all u >= v and c <= v / 8.
+
+    Shifted by sigma^2 theta, phi is at most e^(sigma^2 theta^2 / 2) times its value at
+    |s| cos(arg s - theta), where arg s is at least 1.446; it falls along the reals.
+    """
+    theta = np.geomspace(1e-6, 1.44, 128)
+    least = v * np.minimum(np.cos(1.446 - theta), np.cos(math.pi / 2.0 - theta)) * 0.999
+    values, errors = transform(least.astype(np.clongdouble), sigma)
+    logs = (sigma * theta) ** 2 / 2.0 + np.log((values.real + errors).astype(np.float64))
+    return t * float(logs.min()) + 1e-9 * t
+
+
+@lru_cache(maxsize=32)
+def _highest(sigma: float, t: int) -> float:
+    """Return where the integral over s may end; what is left out is counted as an error."""
+    low, high = 1e-3, math.pi * _MOST / (_SPAN * t)
+    if _tail(sigma, t, high) > 6.0 - _SMALL:
+        return high
+    return bisect(
+        lambda v: _tail(sigma, t, v) > 6.0 - _SMALL, low, high, relative=0.2, geometric=True
+    )[1]
+
+
+@lru_cache(maxsize=32)
+def _integrand(
+    sigma: float, t: int, period: float, v: float
+) -> tuple[np.longdouble, np.longdouble, LongComplexes, np.longdouble, float]:
+    """The line, the spacing, phi^t / s^2 on it, errors of these, and what is left out."""
+    v = max(v, 8.0 * _SMALL / period)
+    c, tau = np.longdouble(_SMALL / period), 2.0 * np.longdouble(np.pi) / period
+    count = math.ceil(v * period / (2.0 * math.pi)) + 1
+    s = (c + 1j * tau * np.arange(count)).astype(np.clongdouble)
+    values, errors = transform(s, sigma)
+    size = np.abs(values)
+    terms = np.exp(t * np.log(values)) / s**2
+    inverse = 1.0 / np.abs(s) ** 2
+    # Terms are turned as often as their number says, and each turn rounds.
+    doubt = t * (2.0 * np.abs(np.log(values)) + 2.0) + 16.0 * np.arange(count) + 64.0
+    known = np.abs(terms) * doubt * FINE
+    known += t * errors * np.exp((t - 1) * np.log(size + errors)) * inverse
+    last = float(tau) * (count - 1)
+    return c, tau, terms, known.sum(), math.exp(_tail(sigma, t, last)) / last
+
+
+def points(sigma: float, t: int, at: Longs, v: float) -> _Points:
+    """Bounds on G at points of which none is more than twice the least that shares a period."""
+    c, tau, terms, known, beyond = _integrand(sigma, t, _SPAN * t * float(at[-1]), v)
+    period = float(2.0 * np.pi / tau)
+    u = t * at
+    turn, total = np.exp(1j * tau * u), np.zeros(len(u), dtype=np.clongdouble)
+    for term in terms[:0:-1]:
+        total = (total + term) * turn
+    result = 2.0 * total.real + terms[0].real
+    grown = np.exp(c * u) * tau / (2.0 * np.pi)
+    error = grown * 2.0 * known + np.exp(c * u) * beyond
+    aliases = 2.1 * period * math.exp(-_SMALL)
+    value = grown * result
+    base = np.maximum(at - 1.0, 0.0)
+    low = np.maximum((value - error - aliases) / t * (1.0 - 8.0 * FINE), base)
+    return _Points(at, low, np.maximum((value + error) / t * (1.0 + 8.0 * FINE), low))
+
+
+@lru_cache(maxsize=16)
+def curve(sigma: float, t: int) -> _Points:
+    """Bounds on G at points from where little lies below to where little lies above."""
+    v, upwards = _highest(sigma, t), _levels(sigma, t)
+    parts: list[_Points] = []
+    for power in range(64):  # up from 1, by factors of two
+        at = _between(upwards, power)
+        if v * _SPAN * t * float(at[-1]) > 2.0 * math.pi * _MOST and parts:
+            break
+        parts.append(points(sigma, t, at, v))
+        if parts[-1].low[-1] <= at[-1] - 1.0:  # nothing is told from none any more
+            break
+    for power in range(64):  # down from 1
+        parts.insert(0, points(sigma, t, 1.0 / _between(upwards, power)[::-1], v))
+        if parts[0].low[0] <= 0.0:
+            break
+    at, low, high = (np.concatenate([getattr(p, n) for p in parts]) for n in ("at", "low", "high"))
+    # G rises, and G + 1 - a falls.
+    high = np.minimum.accumulate(high[::-1])[::-1]
+    return _Points(at, low, np.minimum.accumulate(high - (at - 1.0)) + (at - 1.0))
+
+
+def _levels(sigma: float, t: int) -> Longs:
+    """Return values of ln a to look at, from 0 on."""
+    deviation = math.sqrt(math.expm1(min(sigma**-2.0, 30.0)) / t)
+    near = min(_NEAR * deviation, 4.0)
+    first = np.arange(0.0, near, min(deviation / _FINE, _STEP))
+    return np.append(first, np.arange(near, 48.0, _STEP)).astype(np.longdouble)
+
+
+def _between(levels: Longs, power: int) -> Longs:
+    """Return the points in [2^power, 2^(power + 1)), without 1 itself."""
+    low, high = (p * math.log(2.0) for p in (power, power + 1))
+    return np.asarray(np.exp(levels[(levels >= low) & (levels < high) & (levels > 0.0)]))
+
+
+def _above(given: _Points) -> tuple[Longs, Longs, float, float]:
+    """Return atoms of X, their Q-masses, that at 0, and the P-mass at infinity, from above."""
+    zero = np.zeros(1, dtype=np.longdouble)
+    ends: tuple[Longs, Longs] = np.append(zero, given.at), np.append(zero, given.high)
+    at, values = hull(*ends)
+    slopes = np.diff(values) / np.diff(at)
+    doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
+    # From the last point on G grows like a: the mean of what lies beyond goes to infinity.
+    masses = np.append(slopes[1:], 1.0) - slopes + np.append(doubt[1:], 0.0) + doubt
+    infinite = float(values[-1] + 1.0 - at[-1]) * (1.0 + 1e-15) + 16.0 * FINE * float(at[-1])
+    return at[1:], np.maximum(masses, 0.0), float(slopes[0] + doubt[0]), max(infinite, 0.0)
+
+
+def _below(given: _Points) -> tuple[Longs, Longs]:
+    """Return atoms of X and their Q-masses, from below.
+
+    Between two points G is above the line through the last two to the left, continued, and above
+    the line through the next two to the right; G >= 0 and G >= a - 1 everywhere.
+    """
+    at, low, high = given.at, given.low, given.high
+    rising = (low[1:] - high[:-1]) / np.diff(at)  # continued to the right of its second point
+    falling = (high[1:] - low[:-1]) / np.diff(at)  # continued to the left of its first one
+    # Lines for the cells (0, at_0), (at_0, at_1), ..., (at_n, infinity).
+    left = np.concatenate([np.zeros(2), rising])
+    right = np.concatenate([falling, np.ones(2)])
+    left_at = np.concatenate([np.zeros(1), at])
+    left_low = np.concatenate([np.zeros(1), low])
+    right_at = np.concatenate([at, at[-1:] * 2.0])
+    right_low = np.concatenate([low, at[-1:] * 2.0 - 1.0])
+    steeper = right - left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cut = (left_low - right_low + right * right_at - left * left_at) / steeper
+    inside = (steeper > 0.0) & (cut > left_at) & (cut < right_at)
+    cut = cut[inside]
+    down = left_low[inside] + left[inside] * (cut - left_at[inside])
+    down = np.maximum(down, np.maximum(cut - 1.0, 0.0))
+    ends = np.zeros(1, dtype=np.longdouble), at[-1:] * 2.0
+    every = np.concatenate([ends[0], at, cut, ends[1]])
+    values = np.concatenate([ends[0], low, down, ends[1] - 1.0])
+    order = np.argsort(every, kind="stable")
+    at, values = hull(every[order], values[order])
+    slopes = np.diff(values) / np.diff(at)
+    doubt = 16.0 * FINE * (np.abs(values[1:]) / np.diff(at) + 1.0)
+    masses = np.diff(slopes) - doubt[1:] - doubt[:-1]
+    kept = masses > 0.0
+    return at[1:-1][kept], masses[kept]
+
+
+class Allocated(CurveStep):
+    """One epoch of t batches, each person in one of them at random, with Gaussian noise."""
+
+    def __init__(self, sigma: float, t: int) -> None:
+        super().__init__(("allocation", sigma, t))
+        self.sigma, self.t = sigma, t
+
+    def delta(self, t: float) -> tuple[float, float]:
+        """Bounds on delta(t) of one epoch: the larger of both orders."""
+        low, high = _one_epoch(self.sigma, self.t, t)
+        if high - low > _WIDE * high:
+            more = _by_sums(self.sigma, self.t, t)
+            low, high = max(low, more[0]), min(high, more[1])
+        return low, high
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Bounds on the smallest level of one epoch."""
+        if delta >= 1.0:
+            return 0.0, 0.0
+        if delta < _TINY:
+            return (math.inf if delta == 0.0 else 0.0), math.inf
+        top = 1.0
+        while top < _FAR and self.delta(top)[1] > delta:
+            top *= 2.0
+        low, _ = lost_near_zero(lambda t: self.delta(t)[0] > delta, top, _LEVEL)
+        if top >= _FAR:
+            return low, math.inf
+        return low, lost_near_zero(lambda t: self.delta(t)[1] > delta, top, _LEVEL)[1]
+
+    def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
+        """Measure of one order, from above or below."""
+        return _measure(self.sigma, self.t, flipped, up)
+
+
+@lru_cache(maxsize=1024)
+def _one_epoch(sigma: float, t: int, level: float) -> tuple[float, float]:
+    """Bounds on delta of one epoch by the integral at the level, the larger of both orders."""
+    if level > _FAR:
+        return 0.0, 1.0
+    low, high, v = 0.0, 0.0, _highest(sigma, t)
+    for sign in (1.0, -1.0):
+        a = np.exp(np.longdouble(sign * level))
+        end = 2.0 ** (math.floor(math.log2(float(a)) + 1e-9) + 1.0)
+        if v * _SPAN * t * end > 2.0 * math.pi * _QUICK:
+            return 0.0, 1.0
+        made = points(sigma, t, np.array([a, max(a, end)]), v)
+        off = 8.0 * FINE * a * (1.0 + level)
+        less, more = (made.low[0] - off) / a, (made.high[0] + off) / a
+        if sign > 0.0:
+            less, more = (a * less - (a - 1.0)), (a * more - (a - 1.0))
+        low, high = max(low, float(less) * (1.0 - 4.0 * ULP)), max(high, float(more))
+    return low, min(high * (1.0 + 4.0 * ULP), 1.0)
+
+
+def _by_sums(sigma: float, t: int, level: float) -> tuple[float, float]:
+    """Bounds on delta of one epoch by sums in convex order, the larger of both orders."""
+    ends = []
+    for up, sign in ((False, -1.0), (True, 1.0)):
+        law = lognormal_sums(sigma, t, up)
+        slack = sign * (law.off + 8.0 * ULP * (1.0 + level))
+        error = 1.0 + sign * (law.error + (len(law.values) + 8.0) * ULP)
+        a, b = t * math.exp(level - slack), t * math.exp(-level + slack)
+        ends.append(max(law.excess(a) / t, law.shortfall(b) / b) * error)
+    return max(ends[0], 0.0), min(ends[1], 1.0)
+
+
+def _beyond(sigma: float, t: int) -> float:
+    """Chance, about, of ratios that the integral does not reach: one batch alone is above them."""
+    last = math.pi * _MOST / (_SPAN * t * _highest(sigma, t))
+    return 0.5 * math.erfc((sigma * math.log(t * last) - 0.5 / sigma) / math.sqrt(2.0))
+
+
+@lru_cache(maxsize=64)
+def _measure(sigma: float, t: int, flipped: bool, up: bool) -> DiscreteLosses:
+    infinite = off = error = 0.0
+    if _beyond(sigma, t) > _UNTOLD:
+        law = lognormal_sums(sigma, t, up)
+        at, masses = law.values.astype(np.longdouble) / t, law.chances.astype(np.longdouble)
+        nothing, everything = float(masses[0]) if at[0] == 0.0 else 0.0, law.infinite / t
+        at, masses = at[at > 0.0], masses[at > 0.0]
+        off, error = law.off, law.error
+    else:
+        at, masses, nothing, everything = _above(curve(sigma, t))
+        if not up:
+            at, masses = _below(curve(sigma, t))
+    if up:
+        infinite = nothing if flipped else everything
+    kept = masses > 0.0
+    at, masses = at[kept], masses[kept]
+    logs, losses = np.log(masses), np.log(at)
+    if flipped:
+        losses, logs = -losses[::-1], logs[::-1]
+    else:
+        logs = logs + losses
+    size = float(np.abs(losses).max())
+    off += 4.0 * float(np.finfo(np.float64).eps) * size + 16.0 * FINE
+    error += (64.0 + 8.0 * float(np.abs(logs).max())) * FINE
+    shift = float(losses[0])
+    shown = (losses - losses[0]).astype(np.float64)
+    return DiscreteLosses(shown, logs, infinite, error, 0.0, shift, off)
+
+
+# Sums of independent lognormal numbers, bounded in convex order.
+#
+# S is the sum of t copies of Y = e^((2x-1)/(2 sigma^2)), x ~ N(0, sigma^2), of mean one. A law is
+# larger in convex order if f has a larger mean under it for all convex f, such as (S - a)_+ and
+# (a - S)_+. Sums keep this order. So each law is put on points: larger where a value is shared
+# between the points on either side of it so that the mean stays, smaller where all values of a
+# cell are replaced by their mean. Copies are doubled and added, O(log t) pairs of laws, each on
+# points that are close where the sum is likely. All terms are positive, so that chances have a
+# relative error, however small they are.
+
+
+#: Pairs of points of all sums together: about a second.
+_WORK = 6e7
+#: Most points of a distribution.
+_POINTS = 5000
+#: Standard deviations of ln Y on either side: beyond is less than 1e-37.
+_LOG_REACH = 13.0
+#: Standard deviations of ln S that have close points.
+_LOG_NEAR = 9.0
+#: Share of the points of a law that a standard deviation of ln Y has away from there.
+_FAR_SHARE = 1.0 / 50.0
+#: Relative error of differences of normal probabilities.
+_CELL = 2e-12
+#: Probabilities that are lost to underflow.
+_LOST = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A law on rising points, and mean that went to infinity.
+
+    Chances are known up to a relative ``error``, values up to a relative ``off``.
+    """
+
+    values: Floats
+    chances: Floats
+    infinite: float
+    error: float
+    off: float
+
+    def excess(self, a: float) -> float:
+        """E (S - a)_+."""
+        return float((self.chances * np.maximum(self.values - a, 0.0)).sum()) + self.infinite
+
+    def shortfall(self, a: float) -> float:
+        """E (a - S)_+."""
+        return float((self.chances * np.maximum(a - self.values, 0.0)).sum())
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Mean and deviation of ln S."""
+        seen = self.values > 0.0
+        logs, chances = np.log(self.values[seen]), self.chances[seen]
+        mean = float(chances @ logs)
+        return mean, math.sqrt(max(float(chances @ (logs - mean) ** 2), 1e-300))
+
+
+@lru_cache(maxsize=16)
+def lognormal_sums(sigma: float, t: int, up: bool) -> Sums:
+    """The law of S, larger or smaller in convex order."""
+    stages = t.bit_length() + t.bit_count() - 2
+    size = int(min(math.sqrt(_WORK / max(stages, 1)), _POINTS))
+    one = _single(sigma, size, up)
+    total, power, left = None, one, t
+    while True:
+        if left & 1:
+            total = power if total is None else _added(total, power, sigma, size, up)
+        left >>= 1
+        if not left:
+            return total or one
+        power = _added(power, power, sigma, size, up)
+
+
+def _single(sigma: float, size: int, up: bool) -> Sums:
+    """Put Y on points, from the chances of cells and their means, both normal chances."""
+    z = np.linspace(
+        -_LOG_REACH, _LOG_REACH + 1.0 / sigma, size
+    )  # of x / sigma; means are those of z - 1/s
+    ends = np.exp((z - 0.5 / sigma) / sigma)
+    chances, means = _cells(z), _cells(z - 1.0 / sigma)
+    off = 4.0 * _CELL + 8.0 * ULP * float(np.abs(z).max() + 1.0 / sigma) / sigma
+    middle = np.divide(means, chances, out=np.zeros(len(z) + 1), where=chances > 0.0)
+    if not up:
+        seen = chances > 0.0
+        return Sums(middle[seen], chances[seen], 0.0, _CELL, off)
+    points = np.append(0.0, ends)
+    # What is above the last point stays there, and its mean goes to infinity.
+    share = np.clip((middle[:-1] - points[:-1]) / np.diff(points), 0.0, 1.0)
+    masses = np.append(chances[:-1] * (1.0 - share), chances[-1])
+    masses[1:] += chances[:-1] * share
+    return Sums(points, masses, float(means[-1]) * (1.0 + _CELL), _CELL + 8.0 * ULP, off)
+
+
+def _cells(z: Floats) -> Floats:
+    """Probabilities of a normal number below z_0, between neighbours, and above the last."""
+    scaled = z / math.sqrt(2.0)
+    below = 0.5 * np.array([math.erfc(-x) for x in scaled.tolist()])
+    above = 0.5 * np.array([math.erfc(x) for x in scaled.tolist()])
+    inner = np.where(z[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([below[:1], np.maximum(inner, 0.0), above[-1:]])
+
+
+def _points(first: Sums, second: Sums, sigma: float, size: int) -> Floats:
+    """Points for a sum: close within some deviations of its logarithm, and some elsewhere."""
+    values, weights = zip(*map(_rough, (first, second)), strict=True)
+    rough = np.add.outer(*values).ravel()
+    mean, deviation = Sums(rough, np.multiply.outer(*weights).ravel(), 0.0, 0.0, 0.0).spread
+    low = math.log(max(sum(float(v[v > 0.0][0]) for v in (first.values, second.values)), 1e-300))
+    high = math.log(first.values[-1] + second.values[-1]) + 1e-9
+    near = max(mean - _LOG_NEAR * deviation, low), min(mean + _LOG_NEAR * deviation, high)
+    step = 1.0 / (sigma * _FAR_SHARE * size)
+    outer = [np.arange(low, near[0], step), np.arange(near[1], high, step)[1:]]
+    inner = np.linspace(*near, max(size - sum(map(len, outer)), size // 4))
+    return np.append(0.0, np.exp(np.unique(np.concatenate([*outer, inner, [high]]))))
+
+
+def _rough(law: Sums) -> tuple[Floats, Floats]:
+    """A few points of a law."""
+    starts = np.arange(0, len(law.values), max(len(law.values) // 256, 1))
+    return law.values[starts], np.add.reduceat(law.chances, starts)
+
+
+def _added(first: Sums, second: Sums, sigma: float, size: int, up: bool) -> Sums:
+    """The law of a sum of independent numbers, on points of its own."""
+    points = _points(first, second, sigma, size)
+    count = len(points)
+    chances, means, terms = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    laws = (first.values, first.chances, second.values, second.chances)
+    kernels.add_laws(*laws, points, up, chances, means, terms)
+    summed = (2.0 * float(terms.max()) + 16.0) * ULP
+    error = first.error + second.error + summed
+    off = max(first.off, second.off) + 8.0 * ULP
+    if not up:
+        seen = chances > _LOST
+        return Sums(means[seen] / chances[seen], chances[seen], 0.0, error, off + 2.0 * summed)
+    chances[0] += _LOST
+    infinite = (first.infinite + second.infinite) * (1.0 + 8.0 * ULP)
+    return Sums(points, chances, infinite, error, off)

@@ -1,0 +1,509 @@
+"""Gaussian noise, and mixtures of it: subsampled Gaussian noise in either relation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from fastpriv._core.rounding import ULP
+from fastpriv._core.search import bisect
+from fastpriv._core.validation import Floats
+from fastpriv.accounting.profile.losses import (
+    Cells,
+    Complexes,
+    ContinuousStep,
+    Nodes,
+    OutOfRange,
+    RecentRules,
+    TooMuchWork,
+    log_sum_above,
+)
+
+# Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
+#
+# In units of the noise, with phi the standard normal density,
+#
+#     P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
+#     Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
+#
+# so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q
+# e^(x/sigma - 1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where
+# it is replaced.
+
+
+#: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
+_TURN = 0.85 * math.pi
+#: Heights of the strip that are tried, in parts of the largest.
+_HEIGHTS = 0.8 ** np.arange(16)
+#: Most points of a quadrature.
+_POINTS = 1 << 20
+#: Cells on which total variations are bounded.
+_CELLS = 1 << 12
+#: Cells for lines above the real one.
+_LIFTED = 1 << 10
+#: How fast integrands fall beyond the latter, as a logarithm per unit of the noise.
+_STEEP = 16.0
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+#: Arrays of a quadrature, all of one length, and the quadratures that are kept: 64 MB of them.
+_ARRAYS = 5
+_RULES = RecentRules(1 << 26)
+
+#: Shifts in units of the noise, all positive, and their probabilities; the rest is at zero.
+Shifts = tuple[tuple[float, float], ...]
+
+
+class _Sum:
+    """One of the functions A and B: shifts c with probabilities p, the rest of one at zero."""
+
+    def __init__(self, shifts: Shifts) -> None:
+        kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
+        self.c: Floats = np.array([c for c, _ in kept], dtype=np.float64)
+        self.p: Floats = np.array([p for _, p in kept], dtype=np.float64)
+        rest = math.fsum([1.0, *(-self.p).tolist()])
+        self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
+        self.rest = 0.0 if rest <= self.slack else rest
+        self.most = float(self.c.max(initial=0.0))
+
+    def logs(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return ln of the sum, a bound on its error, and mean and variance of c given x."""
+        if not len(self.c):
+            zero = np.zeros(len(x))
+            return zero, zero, zero, zero
+        c, p = self.c[:, None], self.p[:, None]
+        u = c * x - 0.5 * c * c
+        parts = np.concatenate(
+            [
+                np.log(p) + u,
+                np.full((1, len(x)), math.log(self.rest) if self.rest > 0.0 else -math.inf),
+            ]
+        )
+        most = parts.max(axis=0)
+        masses = np.exp(parts - most)
+        total = masses.sum(axis=0)
+        given = masses[:-1] / total
+        small = np.abs(u).max(axis=0) <= 1.0
+        near = np.expm1(np.where(small, u, 0.0))
+        logs = np.where(small, np.log1p((p * near).sum(axis=0)), most + np.log(total))
+        sizes = np.where(small, (p * np.abs(near)).sum(axis=0), 4.0 + np.abs(most))
+        inputs = (given * (np.abs(c * x) + c * c)).sum(axis=0)
+        off = ULP * (6.0 * sizes + 4.0 * inputs + 2.0 * np.abs(logs)) + self.slack
+        mean = (given * c).sum(axis=0)
+        variance = (given * c * c).sum(axis=0) - mean * mean
+        return logs, off, mean, np.maximum(variance, 0.0)
+
+    def angle(self, x: Floats, d: float) -> Floats:
+        """Angle of the sum at x + id, d times the largest shift being below pi; it rises with x."""
+        if not len(self.c):
+            return np.zeros(len(x))
+        c, p = self.c[:, None], self.p[:, None]
+        logs = np.log(p) + c * x - 0.5 * c * c
+        most = np.maximum(logs.max(axis=0), math.log(max(self.rest, 1e-300)))
+        with np.errstate(under="ignore"):
+            parts = np.exp(logs - most)
+            real = (parts * np.cos(c * d)).sum(axis=0) + self.rest * np.exp(-most)
+            return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
+
+    def tail(self, y: float, sign: float) -> float:
+        """Probability of more than y, the shifts being taken up (1) or down (-1)."""
+        shifts = [
+            (0.0, self.rest if len(self.c) else 1.0),
+            *zip(self.c.tolist(), self.p.tolist(), strict=True),
+        ]
+        return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Cells of outputs of width h around x under phi A^c B^(1-c) / Phi(c).
+
+    ``tilt`` is the derivative of the logarithm ``logs``, which changes by at most G per unit;
+    ``masses`` are upper bounds, and so is ``outside`` on what lies beyond the first and the last.
+    """
+
+    h: float
+    G: float
+    x: Floats
+    tilt: Floats
+    logs: Floats
+    masses: Floats
+    outside: float
+
+
+class GaussianMixture(ContinuousStep):
+    """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise.
+    up, down : tuples of (shift, chance)
+        Positive shifts; what is left of the probability is at zero.
+    """
+
+    def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
+        self.key = ("mixtures", sigma, up, down)
+        self.symmetric = up == down or (not down and len(up) == 1 and up[0][1] == 1.0)
+        self.up = tuple((c / sigma, p) for c, p in up)
+        self.down = tuple((c / sigma, p) for c, p in down)
+        self._A, self._B = _Sum(self.up), _Sum(self.down)
+        self.a, self.b = self._A.most, self._B.most
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2 of the most distant parts: no mixture is worse, and the limit is theirs."""
+        _, sigma, up, down = self.key
+        first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
+        return (first / sigma) ** 2, ((first + second) / sigma) ** 2
+
+    def _reach(self, c: float) -> tuple[float, float]:
+        """Where the logarithm of phi A^c B^(1-c) certainly falls beyond, on either side.
+
+        Its derivative is -x + c m_A - (1-c) m_B with 0 <= m_A <= a and 0 <= m_B <= b.
+        """
+        first, second = c * self.a, (c - 1.0) * self.b
+        return min(first, 0.0) + min(second, 0.0), max(first, 0.0) + max(second, 0.0)
+
+    def _window(self, c: float, steep: float) -> tuple[float, float]:
+        """Where that logarithm rises, and falls, by ``steep`` per unit or more from there on.
+
+        For c < 0 and B = 1 it is concave, so the place is found by looking at the derivative.
+        """
+        low, high = self._reach(c)
+        if c < 0.0 and not self.down:
+
+            def steeper(y: float) -> bool:
+                return -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+
+            return bisect(steeper, low - steep, 0.0, absolute=0.1)[0], high + steep
+        return low - steep, high + steep
+
+    def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return losses, their error, and ln B."""
+        first, off, _, _ = self._A.logs(x)
+        second, more, _, _ = self._B.logs(-x)
+        losses = first - second
+        return losses, off + more + 2.0 * ULP * np.abs(losses), second
+
+    def _strip(self, c: float, d: float) -> float:
+        """Bound ln of the mean of |phi A^w B^(1-w)| at height d over that on the real line.
+
+        Without the factor for the angle. The parts of A lie within an angle a d of each other, so
+        that |A(x + id)| >= A(x) cos(a d/2), and so do those of B.
+        """
+        turned = max(-c, 0.0) * -math.log(math.cos(0.5 * self.a * d))
+        turned += max(c - 1.0, 0.0) * -math.log(math.cos(0.5 * self.b * d))
+        return 0.5 * d * d + turned
+
+    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """The trapezoidal rule on the real line, with the step that the strip allows."""
+        return self.rule(c, angle, tolerance, math.inf)[1]
+
+    def rule(
+        self, c: float, angle: float, tolerance: float, eta: float
+    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
+        """Outputs, their weights, and the error of the rule at angles, relative to that at 0.
+
+        Good also for integrands times Phi(+-(x - x0) / eta), any x0: at height d that factor is at
+        most e^(d^2 / (2 eta^2)) times that on the real line. What lies beyond the first and the
+        last output is less than the integrand there.
+        """
+
+        def make() -> tuple[tuple[Floats, Nodes, Callable[[Floats], Floats]], int]:
+            made = self._rule(c, angle, tolerance, eta)
+            return made, _ARRAYS * made[0].nbytes
+
+        return _RULES.get((self, c, angle, tolerance, eta), make)
+
+    def _rule(
+        self, c: float, angle: float, tolerance: float, eta: float
+    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
+        far = math.log(1.0 / tolerance)
+        widest = _TURN / max(self.a, self.b)
+        widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
+        # The trapezoidal rule errs by 2 / (e^(2 pi d/h) - 1) times the mean at height d.
+        best = (0.0, 0.0)
+        for d in (widest * _HEIGHTS).tolist():
+            exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
+            best = max(best, (2.0 * math.pi * d / (exponent + 0.5 * (d / eta) ** 2), d))
+        h, d = best
+        reach = math.sqrt(2.0 * far) + 2.0
+        low, high = self._window(c, reach)
+        low, high = min(low, -self.b - reach), max(high, self.a + reach)
+        if high - low > _POINTS * h:
+            raise TooMuchWork
+        steps = np.arange(math.ceil((high - low) / h) + 2, dtype=np.float64)
+        x: Floats = math.floor(low / h) * h + h * steps
+        losses, off, second = self._losses(x)
+        logs = -0.5 * x * x + (math.log(h) - _HALF_LOG_TWO_PI) + second
+        fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
+        tails = self._tails(c, x[[0, -1]], losses[[0, -1]], second[[0, -1]])
+        rule = math.log(2.0) - 2.0 * math.pi * d / h + 0.01  # ln of 2 / (e^(2 pi d/h) - 1)
+        strip, lifted = self._strip(c, d) + 0.5 * (d / eta) ** 2, 0.5 * d * d
+        # The error is a share of Phi(c), which the sum, the tails and that share itself bound.
+        total = log_sum_above(Nodes(logs, losses, fuzz, off, lambda a, s: a), c)
+        share = math.exp(min(strip + rule, 0.0))
+        if not share < 0.5:
+            raise OutOfRange
+        value = float(np.logaddexp(total, tails[0])) - math.log1p(-share) + 1e-9
+
+        def remainder(angles: Floats, scale: float) -> Floats:
+            size = 2.0 * (abs(c) + angles) + 1.0
+            turned = value + strip + rule + angles * (self.a + self.b) * d
+            logs = np.logaddexp(turned, tails[0]), np.logaddexp(lifted + rule, tails[1])
+            tilted, plain = (np.exp(np.minimum(log - scale, 700.0)) for log in logs)
+            return np.asarray(tilted + size * plain)
+
+        def relative(angles: Floats) -> Floats:
+            return np.exp(np.minimum(strip + rule + angles * (self.a + self.b) * d, 700.0))
+
+        return x, Nodes(logs, losses, fuzz, off, remainder), relative
+
+    def _tails(self, c: float, x: Floats, losses: Floats, second: Floats) -> tuple[float, float]:
+        """Bound ln of the integrals of phi B e^(wL) beyond the first and the last point.
+
+        For w = c, and for w = 0 and 1 together. Beyond these points the logarithm falls by more
+        than one per unit of the noise, so that an integral is below the integrand at its start.
+        """
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + second + 0.01
+        tilted, plain = logs + c * losses, np.concatenate([logs, logs + losses])
+        return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
+
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """By parts on x > y: the integral of e^(i angle L) r dL is at most the variation of r.
+
+        r = phi A^c B^(1-c) / L' has the logarithmic derivative
+        g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G (the cumulants of c in
+        [0, a] are at most a times the one before), so r is bounded on cells by its value in the
+        middle. Outside of the window g keeps its sign. What lies below y counts in full.
+        """
+        cells = self._cells_under(c, max(self.a, self.b) + 10.0, _CELLS)
+        h, G, x, tilt, logs = cells.h, cells.G, cells.x, cells.tilt, cells.logs
+        _, _, m_a, v_a = self._A.logs(x)
+        _, _, m_b, v_b = self._B.logs(-x)
+        slope = np.maximum(m_a + m_b, 1e-300)
+        g = np.abs(tilt - (v_a - v_b) / slope) + 0.5 * h * G
+        with np.errstate(under="ignore"):
+            r = np.exp(np.minimum(logs - np.log(slope) + 0.5 * h * g, 600.0))
+        masses = cells.masses
+        beyond = np.cumsum((r * g * h)[::-1])[::-1] + r[-1] + r
+        beyond[0] += r[0]
+        below = np.cumsum(masses) - masses + 1e-15
+        below[0] = 0.0
+        picked = np.arange(0, _CELLS, _CELLS >> 8)
+        return below[picked] * 1.001, beyond[picked] * 1.001
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c): by parts, and on lines above the real one.
+
+        At height d the modulus of e^(i angle L) is e^(-angle Im L(x + id)), where Im L is the angle
+        of A, which rises with x, less that of B, which rises too.
+        """
+        result = super().ceiling(c, angles)
+        _, masses, lines = self.lifted(c)
+        for d, turns in lines:
+            with np.errstate(under="ignore", over="ignore"):  # infinity bounds nothing
+                falls = np.exp(np.multiply.outer(-angles, turns)) @ masses
+                result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
+        return np.asarray(result)
+
+    def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
+        """The same for an integrand times ``cut``, a rising Phi((x - x0) / eta)."""
+        result = np.ones(len(angles))
+        edges, masses, lines = self.lifted(c)
+        kept = masses * cut(edges)
+        for d, turns in lines:
+            log = self._strip(c, d) + 0.5 * (d / eta) ** 2
+            if log < 300.0:
+                with np.errstate(under="ignore"):
+                    falls = np.exp(np.multiply.outer(-angles, turns)) @ kept
+                result = np.minimum(result, math.exp(log) * falls)
+        return result
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
+    def lifted(self, c: float) -> tuple[Floats, Floats, list[tuple[float, Floats]]]:
+        """Right edges of cells of outputs, their masses, and the least Im L(x + id) on them.
+
+        Under the tilted law; for some d. What lies outside of the window is not turned at all.
+        """
+        cells = self._cells_under(c, _STEEP, _LIFTED)
+        x, h = cells.x, cells.h
+        widest = _TURN / max(self.a, self.b)
+        lines = []
+        for d in (
+            widest * np.concatenate([_HEIGHTS, _HEIGHTS[-1] * 0.5 ** np.arange(1, 7)])
+        ).tolist():
+            if self._strip(c, d) < 300.0:
+                turns = self._A.angle(x - 0.5 * h, d) + self._B.angle(-x - 0.5 * h, d)
+                lines.append((d, np.append(turns * (1.0 - 1e-9), 0.0)))
+        masses = np.append(cells.masses, cells.outside) * 1.001
+        return np.append(x + 0.5 * h, math.inf), masses, lines
+
+    def slope(self, c: float) -> float:
+        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle: the mean of |L - m|.
+
+        Losses rise with the output, so in a cell |L - m| is largest at an edge. Beyond the window
+        they change by at most a + b per unit, and the integrand falls by e^-16.
+        """
+        cells, m = self._cells_under(c, _STEEP, _LIFTED), self.cumulant(c)[1]
+        edges = np.append(cells.x - 0.5 * cells.h, cells.x[-1] + 0.5 * cells.h)
+        losses, off, _ = self._losses(edges)
+        far = np.abs(losses - m) + off
+        inside = float((cells.masses * np.maximum(far[:-1], far[1:])).sum())
+        most = float(max(far[0], far[-1]))
+        return 1.001 * (inside + cells.outside * (most + self.a + self.b))
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
+    def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
+        """Equal cells of a window, beyond which the integrand falls by e^-steep per unit."""
+        low, high = self._window(c, steep)
+        h = (high - low) / count
+        x: Floats = low + h * (np.arange(-1, count + 1, dtype=np.float64) + 0.5)
+        x[[0, -1]] = low, high
+        first, _, m_a, _ = self._A.logs(x)
+        second, _, m_b, _ = self._B.logs(-x)
+        tilt = -x + c * m_a - (1.0 - c) * m_b
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI + c * first + (1.0 - c) * second
+        logs -= self.log_moment_bounds(c)[0]
+        a, b = self.a, self.b
+        G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
+        with np.errstate(under="ignore"):
+            outside = float(np.exp(logs[0]) + np.exp(logs[-1]))
+            # What is cut here is far above one, where it bounds nothing.
+            rise = np.minimum(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G), 600.0)
+            masses = np.exp(rise) * h
+        return _Cells(h, G, x[1:-1], tilt[1:-1], logs[1:-1], masses[1:-1], outside)
+
+    def top(self, flipped: bool) -> float:
+        """Without the person a loss is at most -ln of the chance that it does not take part."""
+        if flipped and not self.down and self._A.rest > 0.0:
+            return (
+                -math.log(self._A.rest)
+                if self._A.rest < 0.5
+                else -math.log1p(-math.fsum(self._A.p))
+            )
+        return math.inf
+
+    def output(self, loss: float) -> float:
+        """Return the output with a loss, to a few units."""
+        low, high = -self.b - 60.0, self.a + 60.0
+        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
+            points = np.linspace(low, high, 130)
+            at = int(np.searchsorted(self._losses(points)[0], loss))
+            first, last = float(points[max(at - 1, 0)]), float(points[min(at, 129)])
+            if last - first >= high - low:
+                break
+            low, high = first, last
+        return high
+
+    def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
+        """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
+        level = -t if flipped else t
+        y = self.output(level)
+        off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
+        sign = -1.0 if flipped else 1.0
+        first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
+        p, q = first if not flipped else first[::-1]
+        scaled = math.exp(min(t, 700.0)) * q
+        # Outputs whose loss is within an error of t count by no more than that error each. They
+        # are within a small step of y, unless losses hardly change there.
+        step = sign / (1.0 + abs(y))
+        near = self._losses(np.array([y - step, y + step]))[0]
+        own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
+        alike = (
+            own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
+        )
+        far = abs(y) + self.a + self.b
+        error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
+        return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
+
+    @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
+    def cells(self, far: float, count: int) -> Cells:
+        """Equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
+        reach = math.sqrt(2.0 * far) + 1.0
+        low, high = -self.b - reach, self.a + reach
+        x = np.linspace(low, high, count)
+        losses, off, _ = self._losses(x)
+        half = 0.5 * (x[1] - x[0])
+        if not 0.0 < half < math.inf:
+            raise OutOfRange
+        at, weights = np.polynomial.legendre.leggauss(4)
+        inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
+        logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
+        logs += np.log(weights)
+        first, second = self._A.logs(inner), self._B.logs(-inner)
+        p, q = (
+            np.logaddexp.reduce(logs + s[0].reshape(-1, len(at)), axis=1) for s in (first, second)
+        )
+        error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
+        ends = np.array([low, high])
+        tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
+        p = np.concatenate(
+            [tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]]
+        )
+        q = np.concatenate(
+            [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
+        )
+        return Cells(losses, p, q, float(off.max()), error, bounded=False)
+
+
+# Gaussian noise by itself: a pair of normal laws, whose moments have a closed form.
+
+
+class GaussianNoise(ContinuousStep):
+    """Two normal laws whose means are one apart: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
+
+    ``square`` is mu^2. Compositions add it, so all normal pairs of a profile are one.
+    """
+
+    symmetric = True
+    closed_form_up_to = 0  # the contour integral of one step is as good as a closed form
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
+        self.key = ("normal", sigma)
+
+    def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
+        """Return mu^2."""
+        return self.square, self.square
+
+    @classmethod
+    def together(cls, parts: list[tuple[GaussianNoise, int]]) -> GaussianNoise:
+        """All releases of normal pairs as one."""
+        total = math.fsum(k * part.square for part, k in parts)
+        result = cls(total**-0.5)
+        result.square, result.error = total, 16.0 * ULP
+        return result
+
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), exactly but for rounding."""
+        half = 0.5 * self.square
+        real = half * (c * (c - 1.0) - angles * angles)
+        turn = half * angles * (2.0 * c - 1.0)
+        size = half * (abs(c) * (abs(c) + 1.0) + angles**2 + np.abs(angles) * (2 * abs(c) + 1.0))
+        return real + 1j * turn, size * (8.0 * ULP + self.error)
+
+    def ceiling(self, c: float, angles: Floats) -> Floats:
+        """|Phi(c + i angle)| / Phi(c), which falls with the angle."""
+        return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
+
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and two derivatives."""
+        half = 0.5 * self.square
+        return half * c * (c - 1.0), half * (2.0 * c - 1.0), self.square
+
+    def variation(self, c: float) -> tuple[Floats, Floats]:
+        """Bounds that fall like one over the angle."""
+        return np.zeros(1), np.array([1.0 / math.sqrt(self.square)])
+
+    def slope(self, c: float) -> float:
+        """Standard deviation of the losses."""
+        return math.sqrt(self.square)
+
+    def cells(self, far: float, count: int) -> Cells:
+        """Cells of the outputs."""
+        result = GaussianMixture(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
+        return replace(result, off=result.off + self.error * float(np.abs(result.losses).max()))

@@ -1,0 +1,404 @@
+"""Which engine bounds a composition: the ordered list, and the search for a level."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from statistics import NormalDist
+from typing import NamedTuple, Protocol, TypeVar
+
+from fastpriv._core.rounding import ULP, directed, lowered, raised
+from fastpriv._core.search import crossing
+from fastpriv.accounting.profile.composition import (
+    Bounds,
+    Composition,
+    Engine,
+    Prepared,
+    cumulant,
+    discrete_tilt_for,
+    log_moment_above,
+    tilt_at,
+    tilt_for,
+)
+from fastpriv.accounting.profile.discrete import Releases, discrete_cumulant
+from fastpriv.accounting.profile.engines.closed_form import CLOSED_FORM, curve_of_one
+from fastpriv.accounting.profile.engines.contour import CONTOUR, DENSE_CONTOUR, SMOOTHED_CONTOUR
+from fastpriv.accounting.profile.engines.grid import GRID
+from fastpriv.accounting.profile.engines.large_loss import LARGE_LOSS, likely_level
+from fastpriv.accounting.profile.engines.lattice import LATTICE
+from fastpriv.accounting.profile.losses import NoBound, in_range
+from fastpriv.errors import TooLarge
+
+_Answer = TypeVar("_Answer")
+
+#: Relative width at which bounds are good: a contour loses about so much to angles and aliases.
+_WIDE = 4e-10
+#: Relative width at which the grid, which is slow and no better than this, is asked too.
+_WIDER = 2e-7
+
+
+class NearlyOne:
+    """A lower bound where delta is nearly one: E min(1, e^(t-L)) <= M(-1/2) e^(t/2)."""
+
+    name = "nearly one"
+
+    def applies(self, parts: Composition) -> bool:
+        """Whether all losses have a density: their errors are counted by the moments."""
+        return bool(parts.pairs) and not parts.finite
+
+    def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
+        """Compute one moment."""
+        return _HalfMoment(sum(k * log_moment_above(one, -0.5, 1e-12) for one, k in parts.terms))
+
+
+class _HalfMoment(NamedTuple):
+    log: float
+
+    def bounds(self, t: float) -> Bounds:
+        """Bound delta(t) from below."""
+        log = self.log + 0.5 * t
+        error = 1e-12 * (abs(self.log) + 0.5 * t)
+        return max(1.0 - math.exp(min(log + error, 0.0)) * (1.0 + 1e-12), 0.0), 1.0
+
+
+class Attempt(NamedTuple):
+    """When an engine is tried.
+
+    ``wider`` is the relative width of the bounds so far beyond which it is worth its cost, and
+    ``enough`` says that nothing else is tried where it has a bound. The search for a level prepares
+    it where the level is expected by the saddle point, or ``near`` the level found so far, up to
+    ``times`` times.
+    """
+
+    engine: Engine
+    wider: float = 0.0
+    enough: bool = False
+    near: bool = False
+    times: int = 1
+
+
+#: The engines in the order in which they are tried. Each says by ``applies`` for which losses.
+ENGINES = (
+    Attempt(CLOSED_FORM, enough=True),
+    Attempt(LATTICE, enough=True),
+    Attempt(CONTOUR),
+    Attempt(NearlyOne(), wider=_WIDE),
+    Attempt(LARGE_LOSS, wider=_WIDE, near=True, times=2),
+    Attempt(DENSE_CONTOUR, wider=_WIDE, near=True),
+    Attempt(SMOOTHED_CONTOUR, wider=_WIDE, near=True),
+    Attempt(GRID, wider=_WIDER),
+)
+
+#: Deltas from which on the saddle point is not looked for by delta itself.
+_LARGE = 0.05
+#: First step away from the level that is expected, relative to it: bounds are about as good.
+_FIRST_STEP = 1e-10
+#: Prepared bounds that are kept for the next question.
+_KEPT = 8
+#: Standard deviations from the saddle point within which prepared bounds are good.
+_NEAR = 1.0
+#: The same for a tilted distribution of discrete losses.
+_RETILT = 2.0
+#: How often discrete losses are tilted again at most, while an answer moves by more than a share.
+_AGAIN = 24
+#: That share of the answer.
+_STILL = 1e-10
+#: Relative width of a level at which a smoothed contour makes a grid superfluous.
+_GOOD_LEVEL = 1e-9
+#: How often continuous losses are looked at again at most.
+_ROUNDS = 8
+#: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
+_FAR = 1e300
+#: Levels beyond this one are asked for with Chernoff's bound first.
+_LONG = 1e4
+#: Deltas below this are not asked for but 0; what underflow can hide is below it.
+_TINY = 1e-305
+
+
+class Curve(Protocol):
+    """Bounds on a curve that a profile is the largest of."""
+
+    @property
+    def infinite(self) -> Bounds:
+        """Probability that some loss is infinite."""
+
+    @property
+    def top(self) -> Bounds:
+        """Largest finite loss."""
+
+    def at_most(self, t: float) -> float:
+        """Upper bound on delta(t) at little cost."""
+
+    def delta(self, t: float) -> Bounds:
+        """Lower and upper bounds on delta(t)."""
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Lower and upper bounds on the smallest t >= 0 with delta(t) <= delta."""
+
+
+class _Composed:
+    """The engines at work for one composition; subclasses search for a level."""
+
+    def __init__(self, parts: Composition) -> None:
+        self.parts = parts
+        self._kept: OrderedDict[tuple[str, float], Prepared | None] = OrderedDict()
+        #: Why engines had no bound, by their names: for whoever asks why a bracket is wide.
+        self.reasons: dict[str, Exception] = {}
+
+    @property
+    def infinite(self) -> Bounds:
+        """Probability that some loss is infinite."""
+        return self.parts.infinite
+
+    @property
+    def top(self) -> Bounds:
+        """Largest finite loss."""
+        return self.parts.top
+
+    def at_most(self, t: float) -> float:
+        """Upper bound on delta(t) at little cost: Chernoff's, proved."""
+        return self.parts.at_most(t)
+
+    def delta(self, t: float) -> Bounds:
+        """Lower and upper bounds on delta(t)."""
+        low, high = self.infinite
+        if high >= 1.0 or t >= self.top[1]:
+            return low, high
+        if t > _LONG and (t > _FAR or self.at_most(t) - high < 1e-320):
+            return low, min(high + 2e-323, 1.0)  # what is finite is less than any double
+        try:
+            with in_range():
+                finite = self._finite(t)
+        except NoBound:
+            finite = 0.0, 1.0
+        if high == 0.0:
+            return finite
+        return low + lowered(finite[0], 2.0), min(raised(high + finite[1], 2.0), 1.0)
+
+    def _finite(self, t: float) -> Bounds:
+        """Bounds on the finite part of delta(t), by all engines that are worth their cost."""
+        low, high, saddle = 0.0, 1.0, cache(lambda: self.parts.tilt_at(t))
+        for engine, wider, enough, _, _ in ENGINES:
+            if high - low <= wider * high or high <= _TINY or not engine.applies(self.parts):
+                continue
+            more = self._bounds(engine, 0.0 if engine is CLOSED_FORM else saddle(), t)
+            if more is not None:
+                low, high = max(low, more[0]), min(high, more[1])
+                if enough:
+                    break
+        return low, high
+
+    def _bounds(self, engine: Engine, s: float, t: float) -> Bounds | None:
+        made = self._prepared(engine, s, t)
+        if made is None:
+            return None
+        return self._attempt(engine, lambda: made.bounds(t))
+
+    def _prepared(self, engine: Engine, s: float, t: float) -> Prepared | None:
+        """Return what an engine has prepared near t, with the saddle point s, if it can."""
+        key = engine.name, s
+        if key not in self._kept:
+            self._kept[key] = self._attempt(engine, lambda: engine.prepare(self.parts, t, s))
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return self._kept[key]
+
+    def _attempt(self, engine: Engine, ask: Callable[[], _Answer | None]) -> _Answer | None:
+        """Ask an engine: the one place where what stops it is caught."""
+        try:
+            with in_range():
+                return ask()
+        except (NoBound, TooLarge) as reason:
+            self.reasons[engine.name] = reason
+            return None
+
+
+class ContinuousCurve(_Composed):
+    """A composition some of whose losses have a density: both bounds together."""
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Lower and upper bounds on the smallest t >= 0 with delta(t) <= delta."""
+        low, high = self.infinite
+        if delta >= 1.0 or (self.top[1] == 0.0 and high <= delta):
+            return 0.0, 0.0
+        if low > delta:
+            return math.inf, math.inf
+        if delta < _TINY:
+            return self.top[0] if delta == 0.0 else 0.0, math.inf if high > delta else self.top[1]
+        if high == 0.0 and self._sum_of_curves() <= delta:
+            return 0.0, 0.0
+        try:
+            with in_range():
+                if high >= delta:
+                    return self._crossing(delta, 0.5 * delta)[0], math.inf
+                result = self._crossing(delta, delta - high)
+        except NoBound:
+            result = 0.0, math.inf
+        if high >= delta:
+            return 0.0, math.inf
+        upper = min(result[1], self.top[1])
+        if upper == math.inf:  # no engine serves: Chernoff's bound does
+            with suppress(NoBound), in_range():
+                start = max(cumulant(self.parts.terms, 1.0)[1], 1.0)
+                holds = lambda t: self.at_most(t) > delta  # noqa: E731
+                upper = crossing(holds, start, math.inf, _FIRST_STEP * start)[1]
+        return min(result[0], upper), upper
+
+    def _sum_of_curves(self) -> float:
+        """Upper bound on delta(0) by the sum over steps, at little cost where they are rare."""
+        pairs = self.parts.pairs
+        if self.parts.finite or not all(one.pair.closed_form_up_to for one, _ in pairs):
+            return 1.0
+        try:
+            with in_range():
+                each = [k * curve_of_one(one, 0.0)[1] for one, k in pairs]
+        except NoBound:
+            return 1.0
+        return math.fsum(each) * (1.0 + 4.0 * ULP)
+
+    def _start(self, rest: float) -> float:
+        """Return a tilt for a delta: of a normal distribution where it is not small."""
+        terms = self.parts.terms
+        if rest < _LARGE:
+            return tilt_for(terms, math.log(rest))
+        _, mean, variance = cumulant(terms, 0.0)
+        return tilt_at(terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0))
+
+    def _crossing(self, delta: float, rest: float) -> Bounds:
+        """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
+        parts, low, high = self.parts, 0.0, math.inf
+
+        def narrow(engine: Engine, c: float, t: float) -> bool:
+            """Narrow the level by what an engine has prepared near t."""
+            nonlocal low, high
+            made = self._prepared(engine, c, t)
+            if made is None:
+                return False
+            start = max(t, 1e-12)
+            found = self._attempt(engine, lambda: _search(made, self.infinite, delta, start))
+            if found is None:
+                return False
+            low, high = max(low, found[0]), min(high, found[1])
+            return True
+
+        if CLOSED_FORM.applies(parts) and narrow(CLOSED_FORM, 0.0, 1.0):
+            return low, high
+        c = self._start(rest)
+        for _ in range(_ROUNDS):
+            _, slope, curve = cumulant(parts.terms, c)
+            t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
+            for engine, wider, enough, near, times in ENGINES:
+                for _ in range(times):
+                    if enough or (high < math.inf and high - low <= wider * high):
+                        break
+                    if not engine.applies(parts):
+                        break
+                    if not near:
+                        narrow(engine, c, t)
+                        continue
+                    # Where the tilted distribution has two humps, t is not between them.
+                    there = (
+                        0.5 * (low + high) if high < math.inf else likely_level(parts, rest) or t
+                    )
+                    if there > 0.0:
+                        narrow(engine, tilt_at(parts.terms, there), there)
+            middle = low if high == math.inf else 0.5 * (low + high)
+            good = abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2)
+            if good or high == 0.0 or high - low <= _WIDE * high:
+                break
+            c = tilt_at(parts.terms, middle)
+        return low, high
+
+
+class DiscreteCurve(_Composed):
+    """A composition of discrete losses: an upper or a lower bound."""
+
+    def __init__(self, releases: Releases, up: bool) -> None:
+        super().__init__(Composition([], list(releases), up))
+        self._up = up
+
+    def delta(self, t: float) -> Bounds:
+        """A lower or an upper bound on delta(t)."""
+        result = super().delta(t)
+        self._check_known(result[1] < 1.0 if self._up else result[0] > 0.0)
+        return (0.0, result[1]) if self._up else (result[0], 1.0)
+
+    def epsilon(self, delta: float) -> Bounds:
+        """A lower or an upper bound on the smallest t >= 0 with delta(t) <= delta."""
+        result = self._level(delta)
+        return (0.0, result) if self._up else (result, math.inf)
+
+    def _check_known(self, known: bool) -> None:
+        """Raise what stopped the grid, where no other engine has a bound."""
+        reason = self.reasons.get(GRID.name)
+        if not known and isinstance(reason, TooLarge):
+            raise reason
+
+    def _level(self, delta: float) -> float:
+        side = 1 if self._up else 0
+        infinite, top = self.infinite[side], self.top[side]
+        if delta >= 1.0 or top == 0.0 >= infinite - delta:
+            return 0.0
+        if infinite >= delta:
+            return math.inf if infinite > delta else top
+        releases, shift = self.parts.finite, self.parts.shift
+        s = discrete_tilt_for(releases, max(delta - infinite, 0.1 * delta))
+        known = math.inf if self._up else 0.0
+        if self._prepared(LATTICE, s, 0.0) is None and SMOOTHED_CONTOUR.applies(self.parts):
+            both = ContinuousCurve(Composition([], releases)).epsilon(delta)
+            known = both[side]
+            if both[1] <= both[0] * (1.0 + _GOOD_LEVEL):
+                return known
+        result, other, stuck = self._cross(s, delta), 0.0 if self._up else top, False
+        if result is None:
+            self._check_known(known not in (0.0, math.inf))
+            return min(known, top) if self._up else known
+        for _ in range(_AGAIN):
+            _, middle, variance = discrete_cumulant(releases, s)
+            if s > 0.0 and abs(result - shift - middle) <= _RETILT * math.sqrt(variance):
+                break
+            inside = 0.0 < result < top and not stuck
+            here = result if inside else 0.5 * (result + other)
+            s = self.parts.tilt_at(here)
+            again = self._cross(s, delta)
+            if again is None:
+                break
+            again = min(result, again) if self._up else max(result, again)
+            still = abs(again - result) <= _STILL * result
+            if still and not inside:
+                break
+            result, stuck = again, still
+        return min(result, known) if self._up else max(result, known)
+
+    def _cross(self, s: float, delta: float) -> float | None:
+        """Where the bound that belongs to one tilt crosses delta; None where there is none."""
+        side = 1 if self._up else 0
+        top = self.top[side]
+        guess = min(max(discrete_cumulant(self.parts.finite, s)[1] + self.parts.shift, 0.0), top)
+        made = self._prepared(LATTICE, s, guess) or self._prepared(GRID, s, guess)
+        if made is None:
+            return None
+        infinite = self.infinite[side]
+
+        def above(t: float) -> bool:
+            return directed(infinite + made.bounds(t)[side], 2.0, self._up) > delta
+
+        lower, upper = crossing(above, guess, top, _FIRST_STEP * top)
+        return upper if self._up else lower
+
+
+def _search(made: Prepared, infinite: Bounds, delta: float, start: float) -> Bounds:
+    """Where bounds on the finite part of a curve, and infinite losses, cross delta."""
+
+    def below(t: float) -> bool:
+        return lowered(infinite[0] + made.bounds(t)[0], 4.0) > delta
+
+    def above(t: float) -> bool:
+        return raised(infinite[1] + made.bounds(t)[1], 4.0) > delta
+
+    step = _FIRST_STEP * start
+    lower, _ = crossing(below, start, math.inf, step)
+    return lower, crossing(above, start, math.inf, step)[1]

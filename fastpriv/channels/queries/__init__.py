@@ -1,1 +1,0 @@
-"""Queries: maps from databases to answers, with or without a list of all databases."""

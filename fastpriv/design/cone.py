@@ -1,0 +1,239 @@
+"""The privacy program: minimum cost over vectors of a cone with given sums.
+
+    minimise <c, v>  subject to  s = A v >= 0,  B v = b,  v >= 0,
+
+A has one row per ordered pair (source, target) of one output, s = e^level ratio v[target] -
+v[source], and B sums the unknowns of each equation. Two forms of A are kept as operators, never as
+a stored matrix: a list of pairs, and all pairs of inputs of which a working set is looked at.
+
+A program is posed at a level a little below the one that is granted, so that the repair of an
+engine's floats has room. Lower bounds hold at the granted level.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats, Ints
+
+#: Pairs join the working set if the bound on their ratio is within this factor of the ratio.
+_NEAR = 1.1
+#: Complementarity of a pair that joins, as a share of the mean.
+_JOINING = 0.1
+#: Sweeps over all pairs after which ceilings are as low as they get.
+_SWEEPS = 10_000
+#: Covers the rounding of a ceiling: a chain of up to 4,000 products and e^level itself.
+_CEILING_MARGIN = 1.0 + 1e-12
+
+
+@dataclass
+class ListedCone:
+    """A program with a list of pairs, in blocks of one output each."""
+
+    cost: Floats
+    total: Floats
+    row: Ints
+    source: Ints
+    target: Ints
+    ratio: Floats  # slack = e^epsilon ratio v[target] - v[source]
+    epsilon: float
+    margin: float  # how far below the granted level the program is posed
+    starts: Ints  # first unknown of every block
+    edges: Ints  # first pair of every block
+    bands: Ints  # band width of every block
+    start: Floats  # strictly inside the cone, with the right sums
+    length: Floats | float = 1.0  # of a pair; margins are per unit of it
+    gap_share: float = 0.5  # share of the gap that is left to the engine; the rest is the repair's
+
+    @property
+    def equation(self) -> Ints:
+        """Equation of every unknown, in one dimension."""
+        return self.row
+
+    @cached_property
+    def growth(self) -> float:
+        """Return e^epsilon - 1."""
+        return math.expm1(self.epsilon)
+
+    @cached_property
+    def granted_ratio(self) -> Floats:
+        """Ratios at the granted level."""
+        return np.asarray(self.ratio * np.exp(self.margin * self.length))
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Largest value of an unknown: the total, or e^epsilon times that of a neighbour."""
+        ceiling = self.total[self.row].copy()
+        grow = (1.0 + self.growth) * _CEILING_MARGIN
+        kernels.cone_ceiling(ceiling, self.source, self.target, self.granted_ratio, grow, _SWEEPS)
+        return ceiling
+
+    @cached_property
+    def rounding(self) -> float:
+        """Relative error of a sum over the pairs of one unknown, coefficients included."""
+        degree = sum(int(np.bincount(end).max(initial=0)) for end in (self.source, self.target))
+        exponent = self.epsilon + abs(math.log(float(self.ratio.max(initial=1.0))))
+        return (degree + 16 + 2.0 * exponent) * ULP
+
+    def slack(self, v: Floats) -> Floats:
+        """Return A v."""
+        out = np.empty(len(self.source))
+        kernels.cone_slack(v, self.source, self.target, self.ratio, self.growth, out)
+        return out
+
+    def adjoint(self, w: Floats) -> Floats:
+        """Return A' w."""
+        return self._adjoint(w, self.ratio)
+
+    def _adjoint(self, w: Floats, ratio: Floats) -> Floats:
+        out = np.empty(len(self.row))
+        kernels.cone_adjoint(w, self.source, self.target, ratio, self.growth, out)
+        return out
+
+    def totals(self, v: Floats) -> Floats:
+        """Return B v."""
+        return np.asarray(np.bincount(self.row, v, len(self.total)))
+
+    def granted(self, w: Floats) -> tuple[Floats, Floats]:
+        """Return A' w at the granted level, and what sources contribute.
+
+        The multipliers are scaled so that the pull at targets, the larger part, stays as the
+        engine balanced it.
+        """
+        w = w * np.exp(-self.margin * self.length)
+        sources = np.bincount(self.source, w, len(self.row))
+        return self._adjoint(w, self.granted_ratio), np.asarray(sources)
+
+    def reach(self, v: Floats, dv: Floats) -> float:
+        """Return the longest step that keeps pairs outside of a working set: there are none."""
+        return math.inf
+
+    def joined(
+        self, v: Floats, s: Floats, w: Floats, curve: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return slacks, multipliers and curvatures after pairs joined at v: none is left to."""
+        return s, w, curve
+
+
+@dataclass
+class GrowingCone:
+    """Vectors v[k, x] with v[k, x] <= ratio[x, z] v[k, z] for all pairs, most of them never near.
+
+    Only a working set of pairs has multipliers. They prove a lower bound for all pairs.
+    """
+
+    cost: Floats  # [k, x]
+    row: Ints  # equation of every x
+    total: Floats
+    ratio: Floats  # at which the program is posed
+    granted_ratio: Floats
+    near: np.ndarray  # pairs of the first working set
+    start: Floats
+    gap_share: float = 0.8
+    starts: Ints = field(init=False)  # first pair of every output
+    source: np.ndarray = field(init=False)
+    target: np.ndarray = field(init=False)
+    member: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        outputs, size = self.cost.shape
+        source, target = (part.astype(np.int32) for part in np.nonzero(self.near))
+        self.source, self.target = np.tile(source, outputs), np.tile(target, outputs)
+        self.starts = len(source) * np.arange(outputs + 1)
+        self.member = np.empty((outputs, size, size), dtype=np.bool_)
+        self.member[:] = self.near | np.eye(size, dtype=bool)
+
+    @property
+    def equation(self) -> Ints:
+        """Equation of every unknown."""
+        return np.tile(self.row, len(self.cost))
+
+    @property
+    def ceiling(self) -> Floats:
+        """Largest value of an unknown: the total of its equation."""
+        return np.asarray(self.total[self.equation])
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of a sum over the pairs of one unknown, coefficients included."""
+        size = self.cost.shape[1]
+        degree = int(np.bincount(self._places()).max()) + size
+        return float((degree + 16 + 2.0 * np.log(self.granted_ratio.max())) * ULP)
+
+    def _places(self) -> Ints:
+        """Source of every pair among all unknowns."""
+        outputs, size = self.cost.shape
+        return np.asarray(np.repeat(np.arange(outputs) * size, np.diff(self.starts)) + self.source)
+
+    def slack(self, v: Floats) -> Floats:
+        """Return A v for the working set."""
+        out = np.empty(len(self.source))
+        kernels.metric_slack(v, self.ratio, self.starts, self.source, self.target, out)
+        return out
+
+    def adjoint(self, w: Floats) -> Floats:
+        """Return A' w."""
+        return self._adjoint(w, self.ratio)
+
+    def _adjoint(self, w: Floats, ratio: Floats) -> Floats:
+        out = np.empty(self.cost.shape)
+        kernels.metric_adjoint(w, ratio, self.starts, self.source, self.target, out)
+        return out
+
+    def totals(self, v: Floats) -> Floats:
+        """Return B v."""
+        return np.asarray(np.bincount(self.row, v.sum(axis=0), len(self.total)))
+
+    def granted(self, w: Floats) -> tuple[Floats, Floats]:
+        """Return A' w at the granted level, and what sources contribute."""
+        pairs = self.source, self.target
+        w = w * (self.ratio[pairs] / self.granted_ratio[pairs])
+        sources = np.bincount(self._places(), w, self.cost.size).reshape(self.cost.shape)
+        return self._adjoint(w, self.granted_ratio), np.asarray(sources, dtype=np.float64)
+
+    def reach(self, v: Floats, dv: Floats) -> float:
+        """Return the longest step that keeps all pairs."""
+        return min(split(lambda a, b: kernels.metric_reach(v, dv, self.ratio, a, b), len(v), 1))
+
+    def joined(
+        self, v: Floats, s: Floats, w: Floats, curve: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Let the nearest pairs join, with a small multiplier each."""
+        mean = float(self.slack(v) @ w) / len(w)
+        old = self.grow(v)
+        s = self.slack(v)
+        multipliers, curves = _JOINING * mean / s, np.zeros_like(s)
+        multipliers[old], curves[old] = w, curve
+        return s, multipliers, curves
+
+    def grow(self, v: Floats) -> np.ndarray:
+        """Let the nearest pair of every output and input join; mark the old ones in the new set."""
+        nearest = np.empty(v.shape, dtype=np.int32)
+        split(
+            lambda a, b: kernels.metric_nearest(v, self.ratio, self.member, _NEAR, a, b, nearest),
+            len(v),
+            1,
+        )
+        output, source = np.nonzero(nearest >= 0)
+        target = nearest[output, source]
+        self.member[output, source, target] = True
+        # New pairs stand behind the old ones of their output.
+        old = np.repeat(np.arange(len(v)), np.diff(self.starts))
+        order = np.argsort(np.concatenate([old, output]), kind="stable")
+        self.source = np.concatenate([self.source, source.astype(np.int32)])[order]
+        self.target = np.concatenate([self.target, target])[order]
+        self.starts = self.starts + np.concatenate(
+            [[0], np.cumsum(np.bincount(output, minlength=len(v)))]
+        )
+        return np.asarray(order < len(old))
+
+
+#: A program, whichever way its pairs are kept: both have the same methods.
+Cone = ListedCone | GrowingCone

@@ -1,0 +1,387 @@
+"""An interior-point method for the privacy programs, block by block.
+
+Only the sums B v = b couple the outputs. So a Newton step factors the normal matrix H = A' (w/s) A
+of each output by itself and solves one small system with as many unknowns as there are equations.
+Iterates are strictly inside the cone, hence private as they stand.
+
+Three things make it converge where the textbook method stalls. It starts at the analytic centre,
+found by Newton's method first, where multipliers w ~ 1/s are dual feasible up to the cost.
+Complementarity is kept even in class masses, not in single entries, which span too many orders of
+magnitude. And w is refined after every step: rounding in A v, divided by a tiny s, would otherwise
+leave a dual residual that no certificate survives.
+
+A metric on N inputs asks for about N^2 pairs of every output, but only about N of them are tight.
+The method then keeps a working set of pairs. Steps are cut so that every pair holds, in the set or
+not; after each step the pairs that came nearest join the set. Blocks are dense there, a
+factorisation costs N^3 for every output, and correctors of N^2 each (Gondzio 1996) follow it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fastpriv import kernels
+from fastpriv._core.clock import Clock
+from fastpriv._core.threads import split
+from fastpriv._core.validation import Floats
+from fastpriv.design.certificate import Progress, lower_bound
+from fastpriv.design.cone import Cone, GrowingCone, ListedCone
+from fastpriv.design.problem import OutOfTime
+
+#: Steps after which the method is given up; 20 to 40 are usual.
+_MAX_STEPS = 200
+#: Newton steps towards the analytic centre.
+_MAX_CENTRING = 80
+#: Share of the way to the boundary that a step goes.
+_STEP = 0.95
+#: The same on the way to the centre.
+_CENTRING_STEP = 0.9
+#: Length below which a step is of no use.
+_SHORTEST_STEP = 1e-10
+#: Length below which the corrector overshot.
+_OVERSHOT = 0.1
+#: Steps in which the gap must shrink by a tenth, once it is below a share of the value.
+_PATIENCE = 12
+_STALLS_BELOW = 1e-3
+#: First complementarity, as a multiple of the cost of the start.
+_FIRST = 20.0
+#: Largest relative error of the sums of a point whose value counts.
+_SOUND = 1e-6
+#: Rounds of refinement of the multipliers, and the residual that is small enough.
+_REFINEMENTS = 2
+_RESIDUAL = 1e-9
+#: Correctors of outlying products after a dense factorisation.
+_CORRECTORS = 4
+#: How much longer a step a corrector aims at, and how much longer it must make the steps.
+_LONGER = 0.3
+_WORTH = 0.02
+#: Operations of a factorisation that are done without a look at the clock.
+_UNWATCHED = 1e7
+#: Operations that take longer than waking a thread.
+_THREAD = 2e5
+#: Added to the unit diagonals of scaled matrices, a few times what their rounding takes away.
+_LISTED_SHIFT = 1e-15
+_DENSE_SHIFT = 1e-14
+
+
+class Iterate(NamedTuple):
+    """What an engine reached: a point and the best lower bound."""
+
+    v: Floats
+    bound: float
+
+
+def step_length(x: Floats, dx: Floats, share: float) -> float:
+    """Return the step that goes ``share`` of the way to the boundary x >= 0, at most 1."""
+    return min(1.0, share / max(1e-300, float((-dx / x).max())))
+
+
+def run(cone: Cone, gap: float, clock: Clock) -> Iterate:
+    """Minimise until the certified relative gap is met, the time is over, or rounding wins.
+
+    Raises ``OutOfTime`` if the time is over before the first step.
+    """
+    with np.errstate(all="ignore"):
+        blocks: Blocks
+        if isinstance(cone, ListedCone):
+            blocks = BandedBlocks(cone, clock)
+        else:
+            blocks = DenseBlocks(cone, clock)
+        newton = Bordered(cone, blocks)
+        v, s = _centre(cone, newton, clock) if blocks.centred else (cone.start, None)
+        return _follow(cone, newton, v, cone.slack(v) if s is None else s, gap, clock)
+
+
+def _follow(
+    cone: Cone, newton: Bordered, v: Floats, s: Floats, gap: float, clock: Clock
+) -> Iterate:
+    """Follow the central path from a point of the cone."""
+    w = _FIRST * float(np.vdot(cone.cost, v)) / len(s) / s
+    mu = cone.totals((cone.cost - cone.adjoint(w)) * v) / cone.totals(v)
+    # Costs are at least 0, and so is the optimum.
+    progress = Progress(gap, clock, v, patience=_PATIENCE, stalls_below=_STALLS_BELOW)
+    for _ in range(_MAX_STEPS):
+        missing = cone.total - cone.totals(v)
+        sound = float(np.abs(missing / cone.total).max()) < _SOUND
+        value = float(np.vdot(cone.cost, v)) if sound else math.inf
+        if not progress.offer(v, value, lower_bound(cone, w)) or not sound:
+            break
+        residual = cone.cost - cone.adjoint(w) - mu[cone.row]
+        curve = w / s
+        if not (float(s @ w) > 0.0 and newton.factor(curve)):  # multipliers may underflow
+            break
+        move = _Directions(cone, newton, s, w, curve, residual, missing).best()
+        along = min(move.along, _STEP * cone.reach(v, move.dv))
+        finite = np.isfinite(move.dv).all() and np.isfinite(move.dw).all()
+        if not finite or max(along, move.across) < _SHORTEST_STEP:
+            break
+        v, s = v + along * move.dv, s + along * move.ds
+        w, mu = w + move.across * move.dw, mu + move.across * move.dmu
+        goal = cone.cost - mu[cone.row] - (1.0 - move.across) * residual
+        s, w, curve = cone.joined(v, s, w, curve)
+        if not s.min() > 0.0:
+            break
+        w = _refined(cone, newton, w, goal, curve)
+    return Iterate(progress.point, progress.bound)
+
+
+def _centre(cone: Cone, newton: Bordered, clock: Clock) -> tuple[Floats, Floats]:
+    """Newton's method for the analytic centre, the point with the largest product of slacks."""
+    v = cone.start
+    s = cone.slack(v)
+    for step in range(_MAX_CENTRING):
+        if not newton.factor(1.0 / s**2):
+            if step == 0 and clock.left() == 0.0:
+                raise OutOfTime
+            break
+        _, dv = newton.direction(cone.adjoint(1.0 / s), cone.total - cone.totals(v))
+        ds = cone.slack(dv)
+        relative = ds / s
+        if not np.isfinite(relative).all():
+            break
+        length = step_length(s, ds, _CENTRING_STEP)
+        while length > 1e-6 and np.log1p(length * relative).sum() < 0.0:
+            length *= 0.5
+        v, s = v + length * dv, s + length * ds
+        if float(relative @ relative) < 0.1 or clock.left() == 0.0:
+            break
+    return v, s
+
+
+def _refined(cone: Cone, newton: Bordered, w: Floats, goal: Floats, curve: Floats) -> Floats:
+    """Bring A' w to the goal, correcting multipliers in proportion to their size."""
+    for _ in range(_REFINEMENTS):
+        residual = goal - cone.adjoint(w)
+        if np.abs(residual).max() <= _RESIDUAL * cone.cost.max():
+            break
+        better = w + curve * cone.slack(newton.blocks.solve(residual))
+        w = np.where(better > 0.1 * w, better, w)
+    return w
+
+
+class _Move(NamedTuple):
+    """A Newton direction, and how far to go in v and in w."""
+
+    dmu: Floats
+    dv: Floats
+    ds: Floats
+    dw: Floats
+    along: float
+    across: float
+
+
+class _Directions(NamedTuple):
+    """Newton directions from one point."""
+
+    cone: Cone
+    newton: Bordered
+    s: Floats
+    w: Floats
+    curve: Floats
+    residual: Floats
+    missing: Floats
+
+    def towards(self, aim: Floats, share: float = _STEP) -> _Move:
+        """Return the direction to complementarity s (w + dw) + w ds = s aim."""
+        pull = self.cone.adjoint(aim - self.w) - self.residual
+        dmu, dv = self.newton.direction(pull, self.missing)
+        ds = self.cone.slack(dv)
+        dw = aim - self.w - self.curve * ds
+        along, across = step_length(self.s, ds, share), step_length(self.w, dw, share)
+        return _Move(dmu, dv, ds, dw, along, across)
+
+    def best(self) -> _Move:
+        """Return Mehrotra's predictor and corrector, corrected further or centred."""
+        s, w = self.s, self.w
+        complement = float(s @ w)
+        mean = complement / len(s)
+        _, _, ds, dw, along, across = self.towards(np.zeros_like(s), 1.0)
+        after = float((s + along * ds) @ (w + across * dw)) / complement
+        share = min(max(after, 0.0), 1.0) ** 3
+        aim = (share * mean - ds * dw) / s
+        move = self.towards(aim)
+        if self.newton.blocks.correctors:
+            return self._corrected(move, aim, max(share, 0.01) * mean)
+        if min(move.along, move.across) < _OVERSHOT:
+            return self.towards(0.5 * mean / s)
+        return move
+
+    def _corrected(self, move: _Move, aim: Floats, target: float) -> _Move:
+        """Correct products that would lie far from the target, while this lengthens steps."""
+        s, w = self.s, self.w
+        for _ in range(self.newton.blocks.correctors):
+            along, across = min(1.0, move.along + _LONGER), min(1.0, move.across + _LONGER)
+            product = (s + along * move.ds) * (w + across * move.dw)
+            change = np.clip(product, 0.1 * target, 10.0 * target) - product
+            aim = aim + np.maximum(change, -10.0 * target) / s
+            result = self.towards(aim)
+            if result.along + result.across < move.along + move.across + _WORTH:
+                break
+            move = result
+        return move
+
+
+class Blocks(Protocol):
+    """The normal matrix H = A' diag(weight) A, one block for every output."""
+
+    centred: bool  # whether the method starts at the analytic centre
+    correctors: int
+    shift: float
+
+    def factor(self, weight: Floats) -> Floats | None:
+        """Factor all blocks and return B H^-1 B'; None if rounding or the clock won."""
+
+    def solve(self, right: Floats) -> Floats:
+        """Return H^-1 right."""
+
+    def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
+        """Return H^-1 (pull + B' dmu), given free = H^-1 pull."""
+
+
+class Bordered:
+    """The Newton system H dv - B' dmu = pull, B dv = missing, for H in blocks."""
+
+    def __init__(self, cone: Cone, blocks: Blocks) -> None:
+        self.cone, self.blocks = cone, blocks
+
+    def factor(self, weight: Floats) -> bool:
+        """Factor the blocks and their coupling; False if rounding or the clock won."""
+        from scipy.linalg import cho_factor
+
+        schur = self.blocks.factor(weight)
+        if schur is None:
+            return False
+        self._root = 1.0 / np.sqrt(np.diagonal(schur))
+        scaled = schur * self._root[:, None] * self._root
+        np.fill_diagonal(scaled, 1.0 + self.blocks.shift)
+        if not np.isfinite(scaled).all():
+            return False
+        try:
+            self._coupling = cho_factor(scaled)
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def direction(self, pull: Floats, missing: Floats) -> tuple[Floats, Floats]:
+        """Return (dmu, dv); where numbers overflow, it is not finite, and callers look."""
+        from scipy.linalg import cho_solve
+
+        free = self.blocks.solve(pull)
+        inner = self._root * (missing - self.cone.totals(free))
+        dmu = self._root * cho_solve(self._coupling, inner, check_finite=False)
+        return dmu, self.blocks.lifted(pull, free, dmu)
+
+
+class BandedBlocks:
+    """Blocks of a list of pairs: banded, factored by compiled loops."""
+
+    centred = True
+    correctors = 0
+    shift = _LISTED_SHIFT
+
+    def __init__(self, cone: ListedCone, clock: Clock) -> None:
+        self.cone, self.clock = cone, clock
+        sizes = np.diff(cone.starts)
+        #: Blocks between two looks at the clock.
+        self.stride = max(1, int(_UNWATCHED / float((sizes * (cone.bands + 1.0) ** 2).mean())))
+        #: Blocks that are worth a thread of their own when they are solved.
+        self.grain = 1 + int(_THREAD / float((sizes * (cone.bands + 1.0)).mean()))
+        #: Where the factor of each block begins, and where the last ends.
+        self.places = np.concatenate([[0], np.cumsum(sizes * (cone.bands + 1))]).astype(np.int64)
+        self.factors = np.empty(int(self.places[-1]))
+        self.scales = np.empty(len(cone.row))
+
+    def factor(self, weight: Floats) -> Floats | None:
+        """Factor all blocks; the clock is looked at between them, as they are large."""
+        cone, equations = self.cone, len(self.cone.total)
+
+        def part(first: int, last: int) -> Floats:
+            schur = np.zeros((equations, equations))
+            for start in range(first, last, self.stride):
+                if self.clock.left() == 0.0:
+                    break
+                kernels.cone_factor(
+                    weight, cone.source, cone.target, cone.ratio, cone.growth, cone.row,
+                    cone.starts, cone.edges, cone.bands, self.places[:-1], start,
+                    min(start + self.stride, last), self.factors, self.scales, schur,
+                )  # fmt: skip
+            return schur
+
+        schur = np.sum(split(part, len(cone.bands), 1), axis=0)
+        return None if self.clock.left() == 0.0 else np.asarray(schur)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return H^-1 right, block by block."""
+        cone, out = self.cone, np.empty_like(right)
+
+        def part(first: int, last: int) -> None:
+            kernels.cone_solve(
+                right, cone.starts, cone.bands, self.places[:-1], self.factors, self.scales, first,
+                last, out,
+            )  # fmt: skip
+
+        split(part, len(cone.bands), self.grain)
+        return out
+
+    def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
+        """Solve once more: factors are thin."""
+        return self.solve(pull + dmu[self.cone.row])
+
+
+class DenseBlocks:
+    """Blocks of a working set of all pairs: dense, of one size, factored by LAPACK."""
+
+    centred = False
+    correctors = _CORRECTORS
+    shift = _DENSE_SHIFT
+
+    def __init__(self, cone: GrowingCone, clock: Clock) -> None:
+        self.cone, self.clock = cone, clock
+        outputs, size = cone.cost.shape
+        self.factors = np.empty((outputs, size, size))
+        self.scales = np.empty((outputs, size))
+        self.spread = np.empty((outputs, size, len(cone.total)))  # H^-1 B'
+        self.sums = np.zeros((size, len(cone.total)))
+        self.sums[np.arange(size), cone.row] = 1.0
+
+    def factor(self, weight: Floats) -> Floats | None:
+        """Factor the normal matrix of every output, and spread the equations over it."""
+        from scipy.linalg.lapack import dpotrf, dtrtrs
+
+        cone = self.cone
+        schur = np.zeros((len(cone.total), len(cone.total)))
+        for k, normal in enumerate(self.factors):
+            part = slice(cone.starts[k], cone.starts[k + 1])
+            kernels.metric_normal(
+                weight[part], cone.ratio, cone.source[part], cone.target[part], normal
+            )
+            scale = 1.0 / np.sqrt(np.diagonal(normal))
+            normal *= scale[:, None] * scale
+            np.fill_diagonal(normal, 1.0 + self.shift)
+            # The matrix is symmetric: its transpose is the same one in Fortran's order.
+            _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
+            if failed or not np.isfinite(scale).all() or self.clock.left() == 0.0:
+                return None
+            half, _ = dtrtrs(normal.T, self.sums * scale[:, None], lower=1)
+            schur += half.T @ half
+            whole, _ = dtrtrs(normal.T, half, lower=1, trans=1)
+            self.scales[k], self.spread[k] = scale, whole * scale[:, None]
+        return schur
+
+    def solve(self, right: Floats) -> Floats:
+        """Return H^-1 right, output by output."""
+        from scipy.linalg.lapack import dtrtrs
+
+        out = np.empty_like(right)
+        for k, normal in enumerate(self.factors):
+            half, _ = dtrtrs(normal.T, right[k] * self.scales[k], lower=1)
+            whole, _ = dtrtrs(normal.T, half, lower=1, trans=1)
+            out[k] = whole * self.scales[k]
+        return out
+
+    def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
+        """Add what the equations were spread to."""
+        return np.asarray(free + self.spread @ dmu)

@@ -1,0 +1,456 @@
+"""The best privacy level for a distortion, at one point or over a grid."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastpriv._core import validation as check
+from fastpriv._core.clock import Clock
+from fastpriv._core.executors import mapping
+from fastpriv._core.extras import optional, progress_bar
+from fastpriv._core.rounding import ULP
+from fastpriv._core.validation import Floats
+from fastpriv._drawing.results import tradeoff as draw_tradeoff
+from fastpriv._text.encoding import to_json
+from fastpriv._text.tabular import Tabular, written
+from fastpriv.design.closed_forms import (
+    LEVEL_ERROR,
+    constant_mechanism,
+    h,
+    h_inverse,
+    theorem_bracket,
+    tilde_upper,
+)
+from fastpriv.design.rate_distortion import RateDistortion, solve_pd_mip
+from fastpriv.design.ratio_programs import has_no_program
+from fastpriv.design.registry import PROGRAMS
+from fastpriv.errors import GapWarning, InvalidInput, SolverFailure, TooLarge
+from fastpriv.notions.registry import COMPARED, DESIGNED, NOTIONS
+from fastpriv.priors import Distribution
+from fastpriv.priors.base import as_prior
+from fastpriv.results import Bracket, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
+
+#: A level counts as found when its bracket is this narrow, relative to 1 + level.
+_TOLERANCE = 1e-6
+#: Relative error of a distortion: a sum of at most 2^6 rounded products per record.
+_ROUNDED = 2.0**-46
+#: Seconds that a program is given at least, so that it has an answer.
+_AT_LEAST = 1e-3
+#: Most points of a curve.
+_POINTS = 1 << 20
+#: Where the level before a jump is measured, as a fraction of the distortion of a constant output.
+_BEFORE = 1.0 - 1e-4
+#: Smallest fall that counts as a jump, relative to 1 + level.
+_JUMP = 1e-2
+#: Relative difference below which two distortions are the same.
+_SAME = 1e-9
+
+
+def privacy_level(
+    prior: Distribution | ArrayLike,
+    distortion: float,
+    notion: str,
+    *,
+    time_limit: float = math.inf,
+    progress: bool = False,
+) -> Bracket:
+    """Find the best privacy level that any mechanism reaches at an expected distortion.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Distribution of the databases; a vector is the distribution of one record.
+    distortion : float
+        Largest expected number of changed records, between 0 and n. Expected numbers are rounded to
+        nearest: what a constant output reaches but for a part in 1e14 counts as reached.
+    notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
+        Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
+        :func:`solve_pd_capacity`).
+    time_limit : float
+        Seconds for all programs that are solved on the way; then the bracket is returned as it is.
+    progress : bool
+        Show how many programs have been solved, on a terminal and if tqdm is installed.
+
+    Returns
+    -------
+    Bracket
+        Both bounds are proved. As narrow as rounding where a closed form applies (identifiability
+        and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
+        and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
+        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
+        program is too large, as for long Markov chains, what the theorems say: wide, but proved.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> prior = fp.Product.iid([0.6, 0.4], 10)
+    >>> fp.h_inverse(1.0, 10, 2) in fp.privacy_level(prior, 1.0, "dp")
+    True
+    >>> fp.privacy_level(prior, 4.0, "dp")
+    Bracket(0, 0)
+    """
+    prior = as_prior(prior)
+    check.word(notion, "notion", DESIGNED)
+    cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    try:
+        with progress_bar(None, "program", progress) as bar:
+            return _level(prior, cost, notion, Clock(time_limit), bar)
+    except TooLarge:
+        return theorem_bracket(prior, cost, notion)
+
+
+def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
+    if notion == "mutual-information":
+        with warnings.catch_warnings():  # the width of the bracket shows the gap
+            warnings.simplefilter("ignore", GapWarning)
+            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _AT_LEAST))
+        return Bracket(point.bound, point.value * (1.0 + LEVEL_ERROR) + _beyond(prior, point, cost))
+    joint = notion == "identifiability"
+    least = prior.epsilon_x_lower() if joint else 0.0
+    if cost >= constant_mechanism(prior).value or math.isinf(least):
+        # What the prior reveals is all there is; a constant output does.
+        return Bracket(least, prior.epsilon_x() if joint else 0.0)
+    if notion not in COMPARED:
+        return _from_theorems(prior, cost, notion, clock, bar)
+    if cost == 0.0:
+        return Bracket(math.inf, math.inf)
+    sizes = [m for m in prior.space.sizes if m > 1]
+    plain = h_inverse(cost, len(sizes), sizes)
+    closed = prior.epsilon_hat() if notion == "dp" else float(prior.epsilon_tilde())
+    if plain <= closed and has_no_program(prior):
+        return theorem_bracket(prior, cost, notion)
+    if notion == "dp":
+        if plain > closed:
+            return _around(plain, cost, sizes)
+        low = max(plain - prior.epsilon_x(), 0.0)
+        return _search(prior, cost, notion, low, max(plain, 0.0), clock, bar)
+    if plain >= closed:
+        return _around(plain, cost, sizes)
+    # Beyond some distortion the prior's own level is reached: look there first.
+    low = max(plain, least)
+    first = low + 0.9 * _TOLERANCE * (1.0 + low)
+    return _search(prior, cost, notion, low, closed, clock, bar, first)
+
+
+def _from_theorems(
+    prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
+) -> Bracket:
+    """Narrow what the theorems say; a distortion of 0 asks for the identity where p(x) > 0."""
+    known = theorem_bracket(prior, cost, notion)
+    if cost > 0.0:
+        return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
+    if notion == "pml":
+        return Bracket(known.upper * (1.0 - 4.0 * LEVEL_ERROR), known.upper)
+    seen = prior.space.rows(np.flatnonzero(prior.probabilities()))
+    values = max(len(np.unique(column)) for column in seen.T)
+    return Bracket(math.log(values) * (1.0 - LEVEL_ERROR), known.upper)
+
+
+def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
+    """What a distortion that may be over the one asked for, by rounding, saves at most.
+
+    The curve is convex and at most H(X) <= ln N at distortion 0, so from c down to ``cost`` it
+    rises by at most ln N (c - cost) / c.
+    """
+    reached = point.distortion * (1.0 + _ROUNDED)
+    if reached <= cost:
+        return 0.0
+    return math.fsum(map(math.log, prior.space.sizes)) * (reached - cost) / reached
+
+
+def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
+    """A closed form and its rounding error.
+
+    Rows of different sizes are solved by bisection, up to an error of their summed distortion that
+    the slope of h turns into one of the level. It is more than a part of a level close to 0.
+    """
+    error = LEVEL_ERROR * value
+    if len(set(sizes)) > 1:
+        odds = ((m - 1.0) * math.exp(-value) for m in sizes)
+        slope = math.fsum(t / (1.0 + t) ** 2 for t in odds)
+        error += (len(set(sizes)) + 8.0) * 2.0 * ULP * cost / slope
+    return Bracket(max(value - error, 0.0), value + error)
+
+
+def _search(
+    prior: Distribution,
+    cost: float,
+    notion: str,
+    low: float,
+    high: float,
+    clock: Clock,
+    bar: Any,
+    first: float = math.nan,
+) -> Bracket:
+    """Narrow [low, high] by solving programs; either end moves only on a certificate.
+
+    The least distortion falls convexly enough in epsilon for interpolation to land close, and
+    stepping past the estimate by a little makes both ends move.
+    """
+    low, high = low * (1.0 - LEVEL_ERROR), high * (1.0 + LEVEL_ERROR)  # closed forms are rounded
+    ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
+    while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
+        width = high - low
+        a, b = ends
+        guess = first if low < first < high else 0.5 * (low + high)
+        if a is not None and b is not None and a[1] > b[1]:
+            guess = a[0] + (a[1] - cost) / (a[1] - b[1]) * (b[0] - a[0])
+            nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
+            guess += nudge if guess - low < high - guess else -nudge
+            guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
+        solution = _quietly(notion, prior, guess, clock, bar)
+        if solution.value * (1.0 + _ROUNDED) <= cost:
+            high, ends[1] = guess, (guess, solution.value)
+        elif solution.bound > cost:
+            low, ends[0] = guess, (guess, solution.bound)
+        else:  # the certificate straddles the distortion: step aside until it no longer does
+            low, high = _aside(prior, cost, notion, low, guess, high, clock, bar)
+            break
+    return Bracket(low, high)
+
+
+def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar: Any) -> Solution:
+    """Solve a program whose gap, met or not, shows in the width of the bracket."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
+        limit = max(clock.left(), _AT_LEAST)
+        solution = PROGRAMS[notion](prior, epsilon, gap=2e-7, time_limit=limit)
+    bar.update(1)
+    return solution
+
+
+def _aside(
+    prior: Distribution,
+    cost: float,
+    notion: str,
+    low: float,
+    middle: float,
+    high: float,
+    clock: Clock,
+    bar: Any,
+) -> tuple[float, float]:
+    """Move both ends towards a point that no program can tell from the answer."""
+    step = 0.5 * _TOLERANCE * (1.0 + high)
+    ends = [low, high]
+    for side, sign in enumerate((-1.0, 1.0)):
+        for k in count():
+            guess = middle + sign * step * 4.0**k
+            if not low < guess < high or clock.left() <= 0.0:
+                break
+            solution = _quietly(notion, prior, guess, clock, bar)
+            if (solution.bound > cost, solution.value * (1.0 + _ROUNDED) <= cost)[side]:
+                ends[side] = guess
+                break
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class TradeoffCurve(Tabular):
+    """Best levels over a grid of distortions, with Theorem 1's bounds beside them.
+
+    Attributes
+    ----------
+    distortions : ndarray
+        The grid.
+    lower, upper : dict of ndarray
+        Certified bounds on the best level, per notion.
+    theorem_lower, theorem_upper : dict of ndarray
+        What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
+        notion; finite wherever eps_X is.
+    closed_form : dict of (distortion, level)
+        Point up to which the best level is known to be h^-1 of the distortion, per notion:
+        level eps_hat for differential privacy, eps_tilde for identifiability.
+    jumps : dict of (distortion, level, level)
+        Where the best level falls at once: the distortion of a constant output, the level just
+        before (from above) and the level from there on, per notion. Absent where it falls
+        continuously or outside of the grid.
+    beside : dict of (distortion, lower, upper)
+        A point just before each jump, with the bounds on its level.
+    sizes : tuple of int
+        Numbers of values of the rows.
+    """
+
+    distortions: Floats
+    lower: dict[str, Floats]
+    upper: dict[str, Floats]
+    theorem_lower: dict[str, Floats]
+    theorem_upper: dict[str, Floats]
+    closed_form: dict[str, tuple[float, float]] = field(default_factory=dict)
+    jumps: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    beside: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    sizes: tuple[int, ...] = ()
+
+    def columns(self) -> dict[str, Floats]:
+        """Return all columns by name, the distortion first."""
+        columns = {"distortion": self.distortions}
+        for notion in self.lower:
+            columns[f"{notion} lower"] = self.lower[notion]
+            columns[f"{notion} upper"] = self.upper[notion]
+            for name, table in (("lower", self.theorem_lower), ("upper", self.theorem_upper)):
+                if notion in table:
+                    columns[f"{notion} theorem {name}"] = table[notion]
+        return columns
+
+    def columns_of_table(self) -> dict[str, list[float]]:
+        """Return the columns as lists."""
+        return {name: column.tolist() for name, column in self.columns().items()}
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the table as JSON, written to ``path`` if one is given.
+
+        Infinite levels are the word "infinite".
+        """
+        return written(to_json(self.columns()), path)
+
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Axes:
+        """Draw the curve; see :func:`fastpriv.plot.tradeoff`."""
+        titles = {notion: NOTIONS[notion].title for notion in self.lower}
+        several = [m for m in self.sizes if m > 1]
+        plain = partial(h_inverse, n=len(several), m=several) if several else None
+        return draw_tradeoff(self, titles, ax, legend, plain)
+
+    def __repr__(self) -> str:
+        return f"TradeoffCurve({len(self.distortions)} distortions, {', '.join(self.lower)})"
+
+
+def tradeoff_curve(
+    prior: Distribution | ArrayLike,
+    notions: Sequence[str] = COMPARED,
+    distortions: ArrayLike | None = None,
+    executor: Executor | Any = None,
+    progress: bool = False,
+    *,
+    points: int = 25,
+    time_limit: float = math.inf,
+) -> TradeoffCurve:
+    """Compute the best level of each notion over a grid of distortions.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Distribution of the databases; a vector is the distribution of one record.
+    notions : sequence of str
+        Any of "dp", "identifiability", "mutual-information" (the default) and, over few
+        databases, "pml" and "individual-capacity".
+    distortions : array, optional
+        The grid; by default ``points`` of them, evenly up to where a constant output is as good.
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
+        Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
+    progress : bool
+        Show a progress bar (needs the extra ``fastpriv[progress]``).
+    points : int
+        Size of the default grid.
+    time_limit : float
+        Seconds for the whole curve, shared evenly by its points; brackets are then wider but valid.
+
+    Returns
+    -------
+    TradeoffCurve
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> curve = fp.tradeoff_curve(fp.Product.iid([0.6, 0.4], 3), ["dp"], [0.3, 0.6, 0.9])
+    >>> curve.upper["dp"].round(4).tolist()
+    [2.1972, 1.3863, 0.8473]
+    """
+    prior = as_prior(prior)
+    names = [notions] if isinstance(notions, str) else check.items(notions, "notions", "names")
+    if not names:
+        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got none")
+    for name in names:
+        check.word(name, "notions", DESIGNED)
+    if distortions is None:
+        size = check.integer(points, "points", 1)
+        check.fits(size, "the curve", "ask for fewer points", _POINTS)
+        grid = constant_mechanism(prior).value * np.arange(1, size + 1) / size
+    else:
+        grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
+        if grid.ndim != 1:
+            raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
+    tasks = [(prior, float(cost), name) for name in names for cost in grid]
+    closed = _closed_forms(prior, names)
+    constant = constant_mechanism(prior).value
+    before, beyond = constant * _BEFORE, 1.0 + _SAME
+    reached = grid.size > 0 and grid.min() < before and constant <= grid.max() * beyond
+    falling = [name for name in names if not NOTIONS[name].information] if reached else []
+    tasks += [(prior, constant * _BEFORE, name) for name in falling]
+    seconds = Clock(time_limit).share(len(tasks))
+    results: Any = mapping(executor)(partial(_point, seconds), tasks)
+    if progress:
+        results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
+    brackets = list(results)
+    per_notion = [brackets[k * len(grid) : (k + 1) * len(grid)] for k in range(len(names))]
+    lower = {n: np.array([b.lower for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
+    upper = {n: np.array([b.upper for b in bs]) for n, bs in zip(names, per_notion, strict=True)}
+    jumps, beside = {}, {}
+    for name, before in zip(falling, brackets[len(names) * len(grid) :], strict=True):
+        at, level = closed.get(name, (0.0, 0.0))
+        top = level if abs(at - constant) <= _SAME * constant else before.upper
+        after = prior.epsilon_x() if name == "identifiability" else 0.0
+        if before.lower > after + _JUMP * (1.0 + after):
+            jumps[name] = constant, top, after
+            beside[name] = constant * _BEFORE, before.lower, before.upper
+    theorems = _theorem_1(prior, names, grid)
+    sizes = tuple(prior.space.sizes)
+    return TradeoffCurve(grid, lower, upper, *theorems, closed, jumps, beside, sizes)
+
+
+def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Distortion and level up to which the best level is h^-1, where it can be found."""
+    result, space = dict[str, tuple[float, float]](), prior.space
+    for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
+        if notion in notions:
+            with suppress(TooLarge):
+                level = float(end())
+                result[notion] = float(h(level, space.n, space.sizes)), level
+    return result
+
+
+def _point(seconds: float, task: tuple[Distribution, float, str]) -> Bracket:
+    try:
+        return privacy_level(*task, time_limit=seconds)
+    except SolverFailure:  # one hard point does not lose the curve
+        return theorem_bracket(*task)
+
+
+def _theorem_1(
+    prior: Distribution, notions: Sequence[str], grid: Floats
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Lower and upper bounds of Wang-Ying-Zhang 2015, Theorem 1, at every distortion."""
+    sizes = [m for m in prior.space.sizes if m > 1]
+    if not sizes:
+        return {}, {}
+    plain = h_inverse(np.minimum(grid, len(sizes)), len(sizes), sizes)
+    spread = prior.epsilon_x()
+    with np.errstate(invalid="ignore"):
+        least = np.nan_to_num(np.maximum(plain - spread, 0.0), nan=0.0, posinf=math.inf)
+    lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
+    tilde = tilde_upper(prior)
+    lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
+    upper = {
+        "dp": np.maximum(plain, 0.0),
+        "identifiability": np.where(plain >= tilde, plain, np.maximum(plain, 0.0) + spread),
+    }
+    keep = set(notions)
+    return (
+        {name: values for name, values in lower.items() if name in keep},
+        {name: values for name, values in upper.items() if name in keep},
+    )

@@ -1,0 +1,716 @@
+"""Sums of a score per record, in the structure of the prior.
+
+The distribution of the sum, the same jointly with one record, the odds of neighbours by their
+sums, and the sum of p(x) ln p(x) over the databases behind each sum.
+
+If all arrangements of given values are equally likely and t_v of j records hold value v, the last
+record holds v with probability t_v / j, and the same is true of the others without it. So
+
+    P(sum = s | t) = sum_v t_v / j * P(sum of the others = s - score(v) | t - e_v).
+
+The posterior odds of neighbours x, x' are p(x)/p(x') times a ratio of output probabilities that
+depends on their two sums only. So for every pair of sums the largest p(x)/p(x') suffices. It
+depends on the records beside the one that changes, and on the others only by the sums that they
+can have. Sets of sums are the bits of one integer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, singledispatch
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpriv._core import validation as check
+from fastpriv._core.logs import log_ratio
+from fastpriv._core.validation import Floats, Ints
+from fastpriv._matrices.leakage import log_law, surprise
+from fastpriv._structure.counts import log_binomials
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.exchangeable import without_one
+
+#: Most terms of a convolution: as many as for 200,000 rows of two values.
+_MAX_TERMS = 200_000**2
+#: Most terms of a convolution that is done in logarithms.
+_MAX_LOGS = 1 << 32
+#: Most terms of the recursion over arrangements: about a minute.
+_TERMS = 1 << 34
+#: Most entries of its table: 128 MB.
+_ENTRIES = 1 << 24
+#: Smallest logarithm of a probability in the table, so that none underflows.
+_LEAST = -700.0
+#: Most words that a search for reachable sums goes through.
+_WORK = 1 << 34
+
+
+@singledispatch
+def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Distribution of the sum over rows of ``scores[which[i]][x_i]``.
+
+    The general algorithm takes the vector of the prior. Cost O(N).
+    """
+    pmf, total = prior.as_dense("the law of a sum").probabilities(), sums(scores, which)
+    return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
+
+
+@score_law.register
+def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Convolve record by record, with positive terms only. Cost O(n sums)."""
+    laws = _steps(prior, scores, which)
+    most = largest_sum(scores, which)
+    work = prior.space.n * (most + 1)
+    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_TERMS)
+    total, end = np.zeros(most + 1), 1
+    total[0] = 1.0
+    for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True):
+        last = total[:end].copy()
+        total[:end] = 0.0
+        for step, chance in laws[k, kind]:
+            total[step : step + end] += chance * last
+        end += laws[k, kind][-1][0]
+    return total
+
+
+@score_law.register
+def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Take the types of databases. Cost O(types) where all rows have the same scores.
+
+    Where they differ, the arrangements of a type are equally likely.
+    """
+    if len(scores) > 1:
+        return np.asarray(
+            np.tensordot(prior.type_weights, arranged_law(scores, which), prior.type_weights.ndim)
+        )
+    total, inside = type_sums(prior, scores[0])
+    most = prior.space.n * int(scores[0].max())
+    return np.asarray(np.bincount(total, prior.type_weights[inside], most + 1), np.float64)
+
+
+@score_law.register
+def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Carry the joint distribution of sum and last record along. Cost O(n m^2 sums)."""
+    most, steps = largest_sum(scores, which), prior.transition.T
+    _check_chain(prior, most)
+    joint = np.zeros((len(steps), most + 1))
+    joint[np.arange(len(steps)), scores[which[0]]] = prior.initial
+    for kind in which[1:].tolist():
+        joint = shifted(steps @ joint, scores[kind])
+    return np.asarray(joint.sum(axis=0))
+
+
+@singledispatch
+def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Logs of :func:`score_law`, -inf only where impossible.
+
+    The general algorithm takes the logs of all databases. Cost O(N).
+    """
+    logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+    np.logaddexp.at(logs, sums(scores, which), prior.all_log_probabilities())
+    return logs
+
+
+@log_score_law.register
+def _product_log_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Convolve in logarithms. Cost O(n) for equal bits, O(n sums) otherwise."""
+    pairs = Counter(zip(prior.assignment.tolist(), which.tolist(), strict=True))
+    laws, most = _steps(prior, scores, which), largest_sum(scores, which)
+    if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
+        work = prior.space.n * (most + 1)
+        check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+    total = np.zeros(1)
+    for pair, count in pairs.items():
+        total = log_convolve(total, log_power(laws[pair], count))
+    return np.pad(total, (0, most + 1 - len(total)), constant_values=-math.inf)
+
+
+@log_score_law.register
+def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Take the types of databases. Cost O(types) where all rows have the same scores."""
+    logs = np.full(largest_sum(scores, which) + 1, -math.inf)
+    if len(scores) > 1:
+        table = arranged_law(scores, which).reshape(-1, len(logs))
+        return log_law(table, prior.log_weights.reshape(-1))
+    total, inside = type_sums(prior, scores[0])
+    np.logaddexp.at(logs, total, prior.log_weights[inside])
+    return logs
+
+
+@log_score_law.register
+def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Carry the logs of the joint distribution along the chain. Cost O(n m^2 sums)."""
+    start, steps = prior.log_chain
+    most, m = largest_sum(scores, which), len(start)
+    _check_chain(prior, most)
+    joint = np.full((m, most + 1), -math.inf)
+    joint[np.arange(m), scores[which[0]]] = start
+    for kind in which[1:].tolist():
+        ahead = [np.logaddexp.reduce(joint + step[:, None], axis=0) for step in steps]
+        joint = shifted(np.stack(ahead), scores[kind], -math.inf)
+    return np.asarray(np.logaddexp.reduce(joint, axis=0))
+
+
+def _check_chain(prior: Markov, most: int) -> None:
+    work = prior.space.n * prior.space.sizes[0] ** 2 * (most + 1)
+    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+
+
+def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
+    """Move every row of an array to the right by a number of its own; nothing falls off."""
+    out = np.full_like(joint, empty)
+    for row, part, step in zip(out, joint, by.tolist(), strict=True):
+        row[step:] = part[: len(part) - step]
+    return out
+
+
+@singledispatch
+def histogram_law(prior: Distribution) -> Floats:
+    """Distribution of how many records hold each value, as flat weights of types.
+
+    Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis. In general
+    it is the distribution of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
+    """
+    law = score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    return np.pad(law, (0, _histograms(prior) - len(law)))
+
+
+@histogram_law.register
+def _exchangeable_histogram_law(prior: Exchangeable) -> Floats:
+    """Return the weights."""
+    return prior.type_weights.reshape(-1)
+
+
+@singledispatch
+def log_histogram_law(prior: Distribution) -> Floats:
+    """Logs of :func:`histogram_law`, -inf only where impossible."""
+    law = log_score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
+    return np.pad(law, (0, _histograms(prior) - len(law)), constant_values=-math.inf)
+
+
+@log_histogram_law.register
+def _exchangeable_log_histogram_law(prior: Exchangeable) -> Floats:
+    """Return the logs of the weights."""
+    return prior.log_weights.reshape(-1)
+
+
+def _histograms(prior: Distribution) -> int:
+    """Return the number of entries of a table of histograms."""
+    return int((prior.space.n + 1) ** (prior.space.sizes[0] - 1))
+
+
+def histogram_scores(prior: Distribution) -> Ints:
+    """Return scores whose sum tells the histogram: digits in base n + 1."""
+    base = (prior.space.n + 1) ** np.arange(prior.space.sizes[0] - 1)[::-1]
+    return np.concatenate([[0], base]).astype(np.int64)
+
+
+def _steps(
+    prior: Product, scores: Sequence[Ints], which: Ints
+) -> dict[tuple[int, int], list[tuple[int, float]]]:
+    """Return what rows of each distribution and kind add to the sum, with probabilities."""
+    laws = {}
+    for k, kind in set(zip(prior.assignment.tolist(), which.tolist(), strict=True)):
+        steps = np.bincount(scores[kind], prior.distinct[k])
+        laws[k, kind] = [(int(s), float(steps[s])) for s in np.flatnonzero(steps)]
+    return laws
+
+
+def type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
+    """Return the sum for every type of database, and which entries of the weights are types."""
+    return np.tensordot(scores, prior.counts, 1)[prior.inside], prior.inside
+
+
+def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
+    """Largest sum over rows of ``scores[which[i]]``."""
+    tops = [int(score.max()) for score in scores]
+    return sum(tops[kind] for kind in which.tolist())
+
+
+def sums(scores: Sequence[Ints], which: Ints) -> Ints:
+    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
+    total = np.zeros(1, dtype=np.int64)
+    for kind in which:
+        total = np.add.outer(total, scores[kind]).reshape(-1)
+    return total
+
+
+def arranged_law(scores: Sequence[Ints], which: Ints) -> Floats:
+    """Return P(sum of scores = s | counts of values), [c_1, ..., c_(m-1), s], 0 outside.
+
+    Cost O(n m types sums).
+    """
+    kept = _recursion(tuple(tuple(score.tolist()) for score in scores), tuple(which.tolist()))
+    return check.shown(kept)
+
+
+@lru_cache(maxsize=3)
+def _recursion(scores: tuple[tuple[int, ...], ...], which: tuple[int, ...]) -> Floats:
+    n, m = len(which), len(scores[0])
+    most = sum(max(scores[kind]) for kind in which)
+    size = (n + 1) ** (m - 1) * (most + 1)
+    advice = "use fewer rows, or the same scores for all rows"
+    check.fits(size, "the table of sums by counts of values", advice, _ENTRIES)
+    check.fits(n * m * size, "the work for the law of a sum", advice, _TERMS)
+    if -n * math.log(m) < _LEAST:
+        check.fits(m**n, "the list of arrangements", advice, _ENTRIES)
+    table = np.zeros((n + 1,) * (m - 1) + (most + 1,))
+    table[(0,) * m] = 1.0
+    counts = np.indices(table.shape[:-1])
+    end = 1
+    for done, kind in enumerate(which):
+        near = (slice(0, done + 2),) * (m - 1)
+        reached = table[near]
+        last = reached[..., :end].copy()
+        reached[..., :end] = 0.0
+        every_count = (slice(None), *near)
+        held = counts[every_count]
+        zeros = np.maximum(done + 1 - held.sum(axis=0), 0) / (done + 1.0)
+        for value, step in enumerate(scores[kind]):
+            part = reached[..., step : step + end]
+            if value == 0:
+                part += zeros[..., None] * last
+                continue
+            axis = value - 1
+            ahead = tuple(slice(1, None) if a == axis else slice(None) for a in range(m - 1))
+            back = tuple(slice(0, -1) if a == axis else slice(None) for a in range(m - 1))
+            part[ahead] += (held[axis][ahead] / (done + 1.0))[..., None] * last[back]
+        end += max(scores[kind])
+    return table
+
+
+def log_convolve(a: Floats, b: Floats) -> Floats:
+    """Log of the convolution of two arrays given by logs; cost the product of their lengths."""
+    if len(a) > len(b):
+        a, b = b, a
+    out = np.full(len(a) + len(b) - 1, -math.inf)
+    for shift in np.flatnonzero(a > -math.inf).tolist():
+        part = out[shift : shift + len(b)]
+        np.logaddexp(part, a[shift] + b, out=part)
+    return out
+
+
+def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
+    """Logs of the distribution of a sum of ``count`` independent terms of one distribution.
+
+    Two values: binomial, O(count). Otherwise one convolution for each term.
+    """
+    top = max(value for value, _ in steps)
+    chances = np.full(top + 1, -math.inf)
+    for value, chance in steps:
+        chances[value] = math.log(chance)
+    if len(steps) == 2:
+        (low, first), (high, last) = sorted(steps)
+        k = np.arange(count + 1)
+        logs = np.full(count * top + 1, -math.inf)
+        own = log_binomials(count) + (count - k) * math.log(first) + k * math.log(last)
+        logs[low * (count - k) + high * k] = own
+        return logs
+    total = np.zeros(1)
+    for _ in range(count):
+        total = log_convolve(total, chances)
+    return total
+
+
+@singledispatch
+def row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
+    """Joint distribution [v, sum] of row i and the sum over rows of ``scores[which[i]][x_i]``.
+
+    The general algorithm writes v before the digits of the sum, and takes the distribution of that
+    sum.
+    """
+    shape = len(scores[which[i]]), largest_sum(scores, which) + 1
+    law = score_law(prior, *_marked(scores, which, i))
+    return np.pad(law, (0, math.prod(shape) - len(law))).reshape(shape)
+
+
+@singledispatch
+def log_row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
+    """Logs of :func:`row_score_law`, -inf only where impossible."""
+    shape = len(scores[which[i]]), largest_sum(scores, which) + 1
+    logs = log_score_law(prior, *_marked(scores, which, i))
+    return np.pad(logs, (0, math.prod(shape) - len(logs)), constant_values=-math.inf).reshape(shape)
+
+
+def _marked(scores: Sequence[Ints], which: Ints, i: int) -> tuple[list[Ints], Ints]:
+    """Return scores under which row i adds its value times the number of sums."""
+    own = scores[which[i]]
+    marked = own + np.arange(len(own)) * (largest_sum(scores, which) + 1)
+    kinds = which.copy()
+    kinds[i] = len(scores)
+    return [*scores, marked], kinds
+
+
+@row_score_law.register
+def _exchangeable_row_score_law(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
+) -> Floats:
+    """Take the share of the rows that hold each value, type by type. Cost O(types m).
+
+    Of rows with different scores, take the sums of the others, whose orders are equally likely.
+    """
+    if len(scores) > 1 < prior.space.n:
+        own, others = scores[which[i]], arranged_law(scores, np.delete(which, i))
+        parts = without_one(prior.type_weights / prior.space.n)
+        joint = np.stack([np.tensordot(part, others, part.ndim) for part in parts])
+        return placed(joint, own, largest_sum(scores, which) + 1)
+    total, inside = type_sums(prior, scores[0])
+    weights, most = prior.type_weights[inside], largest_sum(scores, which)
+    parts = [np.bincount(total, weights * share, most + 1) for share in _shares(prior, inside)]
+    return np.asarray(np.stack(parts), np.float64)
+
+
+@log_row_score_law.register
+def _exchangeable_log_row_score_law(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
+) -> Floats:
+    """Take the share of the rows that hold each value, type by type. Cost O(types m)."""
+    logs = np.full((len(scores[0]), largest_sum(scores, which) + 1), -math.inf)
+    if len(scores) > 1 < prior.space.n:
+        others = arranged_law(scores, np.delete(which, i))
+        for part, log_part, step in zip(logs, _log_parts(prior), scores[which[i]], strict=True):
+            law = log_law(others.reshape(-1, others.shape[-1]), log_part.reshape(-1))
+            part[step : step + len(law)] = law
+        return logs
+    total, inside = type_sums(prior, scores[0])
+    for part, share in zip(logs, _shares(prior, inside), strict=True):
+        held = share > 0
+        np.logaddexp.at(part, total[held], prior.log_weights[inside][held] + np.log(share[held]))
+    return logs
+
+
+def _log_parts(prior: Exchangeable) -> list[Floats]:
+    """Return logs of the probabilities of the others' counts together with each value of a row."""
+    n, m = prior.space.n, prior.space.sizes[0]
+    shares = without_one(np.ones(prior.type_weights.shape) / n)
+    parts = []
+    for v, share in enumerate(shares):
+        ahead = tuple(slice(1, None) if a == v - 1 else slice(0, n) for a in range(m - 1))
+        with np.errstate(divide="ignore"):
+            parts.append(np.asarray(prior.log_weights[ahead] + np.log(share)))
+    return parts
+
+
+def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
+    """Return the share of the rows that hold each value, [v, type]."""
+    return np.asarray(prior.counts[:, inside] / prior.space.n)
+
+
+@singledispatch
+def row_score_laws(
+    prior: Distribution, scores: Sequence[Ints], which: Ints, rows: Ints
+) -> Iterator[Floats]:
+    """Yield :func:`row_score_law` of several rows."""
+    for i in rows.tolist():
+        yield row_score_law(prior, scores, which, i)
+
+
+@row_score_laws.register
+def _product_row_score_laws(
+    prior: Product, scores: Sequence[Ints], which: Ints, rows: Ints
+) -> Iterator[Floats]:
+    """Convolve the sums of the rows before and behind each. Cost O(sums^2) for each row."""
+    if len(rows) == 1:
+        yield row_score_law(prior, scores, which, int(rows[0]))
+        return
+    most = _check_laws(prior, scores, which)
+    steps = [
+        np.bincount(scores[kind], prior.distinct[k]).astype(np.float64)
+        for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True)
+    ]
+    before, behind = [np.ones(1)], [np.ones(1)]
+    for first, last in zip(steps, reversed(steps), strict=True):
+        before.append(np.convolve(before[-1], first))
+        behind.append(np.convolve(behind[-1], last))
+    for i in rows.tolist():
+        others = np.convolve(before[i], behind[len(steps) - 1 - i])
+        law = prior.distinct[prior.assignment[i]]
+        yield placed(law[:, None] * others, scores[which[i]], most + 1)
+
+
+@row_score_laws.register
+def _markov_row_score_laws(
+    prior: Markov, scores: Sequence[Ints], which: Ints, rows: Ints
+) -> Iterator[Floats]:
+    """Convolve the sums before and behind each value. Cost O(m sums^2) for each row."""
+    if len(rows) == 1:
+        yield row_score_law(prior, scores, which, int(rows[0]))
+        return
+    most, T, m = _check_laws(prior, scores, which), prior.transition, len(prior.initial)
+    before, behind = [prior.initial[:, None]], [np.ones((m, 1))]
+    for kind, last in zip(which[:-1].tolist(), which[:0:-1].tolist(), strict=True):
+        before.append(T.T @ placed(before[-1], scores[kind]))
+        behind.append(T @ placed(behind[-1], scores[last]))
+    for i in rows.tolist():
+        sides = zip(before[i], behind[len(behind) - 1 - i], strict=True)
+        joint = np.stack([np.convolve(*both) for both in sides])
+        yield placed(joint, scores[which[i]], most + 1)
+
+
+def _check_laws(prior: Distribution, scores: Sequence[Ints], which: Ints) -> int:
+    """Return the largest sum where distributions of the sums of all first and last rows fit."""
+    most = largest_sum(scores, which)
+    work = prior.space.n * max(prior.space.sizes) * (most + 1)
+    check.fits(work, "the laws of the sums before each row", "ask for one row")
+    return most
+
+
+def placed(joint: Floats, by: Ints, length: int | None = None) -> Floats:
+    """Return rows moved to the right, each by a number of its own, at the given length."""
+    width = joint.shape[1]
+    out = np.zeros((len(joint), length or width + int(by.max())))
+    for row, part, step in zip(out, joint, by.tolist(), strict=True):
+        row[step : step + width] = part
+    return out
+
+
+class Odds(NamedTuple):
+    """For pairs of answers that neighbours have: the largest ln p(x)/p(x'), and a size.
+
+    ``size`` bounds the sum of the absolute values of the logarithms that were added, of which the
+    odds have an error of a few ulp.
+    """
+
+    first: Ints
+    second: Ints
+    log_odds: Floats
+    size: Floats
+
+
+_NONE = Odds(*np.empty((2, 0), np.int64), *np.empty((2, 0)))
+
+
+def largest_odds(chunks: Iterable[Odds], answers: int) -> Odds:
+    """Take every pair of answers once, with its largest odds and size."""
+    first, second, odds, size = (np.concatenate(part) for part in zip(_NONE, *chunks, strict=True))
+    codes, place = np.unique(first * answers + second, return_inverse=True)
+    best, most = np.full(len(codes), -math.inf), np.zeros(len(codes))
+    np.maximum.at(best, place, odds)
+    np.maximum.at(most, place, size)
+    return Odds(codes // answers, codes % answers, best, most)
+
+
+@singledispatch
+def score_odds(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Iterable[Odds] | None:
+    """Return the largest ln p(x)/p(x') for pairs of sums that neighbours x, x' have, p(x) > 0.
+
+    A pair may come up several times, and both sums may be equal. None where the prior has no
+    structure to take them from.
+    """
+    return None
+
+
+@score_odds.register
+def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+    """Take the odds of single rows, and the sums of the others. Cost O(log n) for equal bits.
+
+    Rows of the same scores whose distributions have the same zeros leave the same sums to the
+    others.
+    """
+    rows = zip(prior.assignment.tolist(), which.tolist(), strict=True)
+    kinds: dict[tuple[int, bytes], Floats] = {}
+    counts: Counter[tuple[int, bytes]] = Counter()
+    for (k, kind), count in Counter(rows).items():
+        law = prior.distinct[k]
+        key = kind, (law > 0).tobytes()
+        counts[key] += count
+        kinds[key] = np.maximum(kinds.get(key, -math.inf), _ratios(law)[0])
+    allowed = {key: scores[key[0]][np.frombuffer(key[1], bool)] for key in kinds}
+    for key, ratios in kinds.items():
+        rest = _reach([(allowed[k], c - (k == key)) for k, c in counts.items()])
+        yield from _moves(rest, scores[key[0]], ratios, np.abs(ratios))
+
+
+@score_odds.register
+def _exchangeable_score_odds(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints
+) -> Iterator[Odds]:
+    """Take a row given the counts of the others, and the sums that these can have.
+
+    Cost O(types m^2) where all rows have the same scores.
+    """
+    lines, m, n = (
+        prior.conditional_lines(np.arange(prior.space.n)),
+        prior.space.sizes[0],
+        prior.space.n,
+    )
+    types = [c for c in np.ndindex(*(n,) * (m - 1)) if sum(c) < n]
+    for kind, own in enumerate(scores):
+        if len(scores) == 1:
+            place, ones = np.arange(len(lines)), np.array(types, np.int64)
+            rest = (n - 1 - ones.sum(axis=1)) * own[0] + ones @ own[1:]
+        else:
+            reach = _reach_by_type(scores, np.delete(which, int(np.argmax(which == kind))))
+            parts = [_members(reach[counts]) for counts in types]
+            place = np.repeat(np.arange(len(lines)), [len(part) for part in parts])
+            rest = np.concatenate(parts)
+        for s, t in itertools.permutations(range(m), 2):
+            alive = lines[place, s] > 0
+            near = lines[place[alive]]
+            ratios = log_ratio(near[:, s], near[:, t]).astype(np.float64)
+            yield Odds(rest[alive] + own[s], rest[alive] + own[t], ratios, np.abs(ratios))
+
+
+def _reach_by_type(scores: Sequence[Ints], which: Ints) -> dict[tuple[int, ...], int]:
+    """Return the set of sums of some rows for all counts of their values 1 .. m-1."""
+    steps = [score.tolist() for score in scores]
+    m = len(steps[0])
+    reach = {(0,) * (m - 1): 1}
+    for kind in which.tolist():
+        grown: dict[tuple[int, ...], int] = {}
+        for counts, sums in reach.items():
+            for value, step in enumerate(steps[kind]):
+                new = tuple(c + (v == value) for v, c in enumerate(counts, 1))
+                grown[new] = grown.get(new, 0) | sums << step
+        reach = grown
+    return reach
+
+
+@score_odds.register
+def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
+    """Take a row given its two neighbours, and the sums of the others. Cost O(n m^4 sums/64).
+
+    Along the chain, ``before[a]`` is the set of sums of all rows so far, the last one being a,
+    ``open[kind, a]`` that of all rows but the last, which follows a, and ``after[kind, a, b]`` the
+    same when b came next, by the last row. The states m stand for no row before and none behind.
+    """
+    m = len(prior.initial)
+    work = prior.space.n * m**4 * (largest_sum(scores, which) // 64 + 1)
+    check.fits(work, "the search for reachable sums", "use fewer rows", _WORK)
+    steps = [np.flatnonzero(row).tolist() for row in prior.transition]
+    starts = np.flatnonzero(prior.initial).tolist()
+    before = [0] * m
+    open_: dict[tuple[int, int], int] = {}
+    after: dict[tuple[int, int, int], list[int]] = {}
+    for i, kind in enumerate(which.tolist()):
+        by = scores[kind].tolist()
+        last, waiting = before, open_
+        before = [0] * m
+        if i == 0:
+            open_ = {(kind, m): 1}
+            for a in starts:
+                before[a] = 1 << by[a]
+            continue
+        open_ = {(kind, a): sums for a, sums in enumerate(last) if sums}
+        for a, sums in enumerate(last):
+            for b in steps[a]:
+                before[b] |= sums << by[b]
+        for pair, paths in after.items():
+            after[pair] = [0] * m
+            for a, sums in enumerate(paths):
+                for b in steps[a]:
+                    after[pair][b] |= sums << by[b]
+        for (kind_, a), sums in waiting.items():
+            for b in range(m):
+                after.setdefault((kind_, a, b), [0] * m)[b] |= sums << by[b]
+    ends = {(kind, a, m): [sums] for (kind, a), sums in open_.items()}
+    came = np.vstack([prior.transition, prior.initial])
+    goes = np.hstack([prior.transition, np.ones((m, 1))])
+    for (kind, a, b), paths in (after | ends).items():
+        rest = 0
+        for sums in paths:
+            rest |= sums
+        if rest:
+            yield from _moves(rest, scores[kind], *_ratios(came[a], goes[:, b]))
+
+
+def _ratios(*factors: Floats) -> tuple[Floats, Floats]:
+    """Return ln p[s]/p[t] for the product p of some factors, -inf where p[s] = 0, and sizes."""
+    m = len(factors[0])
+    ratios, size = np.full((m, m), -math.inf), np.zeros((m, m))
+    for s in np.flatnonzero(np.all(np.stack(factors) > 0, axis=0)):
+        parts = np.stack([log_ratio(law[s], law) for law in factors])
+        ratios[s], size[s] = parts.sum(axis=0), np.abs(parts).sum(axis=0)
+    return ratios, size
+
+
+def _moves(rest: int, scores: Ints, ratios: Floats, size: Floats) -> Iterator[Odds]:
+    """Yield the odds of one row that moves from each value to each other, by the rest's sums."""
+    sums = _members(rest)
+    for s, t in zip(*np.nonzero(ratios > -math.inf), strict=True):
+        if s != t:
+            odds, off = np.full(len(sums), ratios[s, t]), np.full(len(sums), size[s, t])
+            yield Odds(sums + scores[s], sums + scores[t], odds, off)
+
+
+def _reach(parts: Iterable[tuple[Ints, int]]) -> int:
+    """Return the set of sums of some rows, from their possible scores and numbers of rows."""
+    sums = 1
+    for scores, count in parts:
+        steps = np.unique(scores)
+        gaps = np.unique(np.diff(steps))
+        if len(gaps) <= 1:  # sums of equally spaced scores are equally spaced
+            sums <<= int(steps[0]) * count
+            covered, whole = 1, (len(steps) - 1) * count + 1
+            while covered < whole:
+                more = min(covered, whole - covered)
+                sums |= sums << int(gaps[0]) * more
+                covered += more
+            continue
+        for _ in range(count):
+            last, sums = sums, 0
+            for step in steps.tolist():
+                sums |= last << step
+    return sums
+
+
+def _members(sums: int) -> Ints:
+    """Return the members of a set of sums, in order."""
+    octets = np.frombuffer(sums.to_bytes((sums.bit_length() + 7) // 8, "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+
+
+@singledispatch
+def score_surprise(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Sum of p(x) ln p(x) over the databases x with each sum of ``scores[which[i]][x_i]``.
+
+    The general algorithm takes the vector of the prior. Cost O(N).
+    """
+    own = surprise(prior.as_dense("the entropy of databases behind a sum").probabilities())
+    return np.asarray(np.bincount(sums(scores, which), own, largest_sum(scores, which) + 1))
+
+
+@score_surprise.register
+def _product_score_surprise(prior: Product, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Add record by record: ln p(x) is a sum of terms of one sign. Cost O(n m sums)."""
+    laws = [(law / law.sum(), surprise(law)) for law in prior.distinct]
+    mass, total = np.zeros((2, largest_sum(scores, which) + 1))
+    mass[0], end = 1.0, 1
+    for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True):
+        last, own = mass[:end].copy(), total[:end].copy()
+        mass[:end] = total[:end] = 0.0
+        for step, p, q in zip(scores[kind].tolist(), *laws[k], strict=True):
+            mass[step : step + end] += p * last
+            total[step : step + end] += p * own + q * last
+        end += int(scores[kind].max())
+    return total
+
+
+@score_surprise.register
+def _exchangeable_score_surprise(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints
+) -> Floats:
+    """Take the types of databases. Cost O(types) where all rows have the same scores."""
+    total, inside = type_sums(prior, scores[0])
+    weights, most = prior.type_weights[inside], largest_sum(scores, which)
+    own = surprise(weights) - weights / weights.sum() * prior.log_class_sizes[inside]
+    if len(scores) > 1:
+        return np.asarray(own @ arranged_law(scores, which)[inside])
+    return np.asarray(np.bincount(total, own, most + 1))
+
+
+@score_surprise.register
+def _markov_score_surprise(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
+    """Carry the mass and the surprise by sum and last row along the chain. O(n m^2 sums)."""
+    m, T = len(prior.initial), prior.transition
+    steps = (T / T.sum(axis=1, keepdims=True)).T
+    bends = np.stack([surprise(row) for row in T]).T
+    mass, total = np.zeros((2, m, largest_sum(scores, which) + 1))
+    first = np.arange(m), scores[which[0]]
+    mass[first], total[first] = prior.initial / prior.initial.sum(), surprise(prior.initial)
+    for kind in which[1:].tolist():
+        total = shifted(steps @ total + bends @ mass, scores[kind])
+        mass = shifted(steps @ mass, scores[kind])
+    return np.asarray(total.sum(axis=0))

@@ -1,1 +1,0 @@
-"""Releases whose values become reports of local mechanisms."""
