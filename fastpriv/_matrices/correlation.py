@@ -96,6 +96,8 @@ def relative_correlation(excess: Excess, law: Floats, prior: Floats) -> Bracket:
     B[x, y] = sqrt(p(x) p_Y(y)) r[x, y] with r = W/p_Y - 1.
     """
     seen, alive = prior > 0.0, law > 0.0
+    if np.count_nonzero(seen) == 1:  # one database: nothing varies, and errors play no part
+        return Bracket(0.0, 0.0)
     p, q = prior[seen] / prior.sum(), law[alive] / law.sum()
     u, errors, growth = excess.restricted(seen, alive)
     r, ratio = centred(u, growth, p)

@@ -21,6 +21,8 @@ __all__ = ["shuffled"]
 
 #: Most people: their number is computed with as a double.
 _PEOPLE = 10**12
+#: Highest level of a response: the probabilities of e^-744 and below are zero as doubles.
+_HIGHEST = 740.0
 #: Most entries of all triples of distributions: 32 MB.
 _ENTRIES = 1 << 22
 
@@ -107,6 +109,11 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
 
 def _response(k: int, epsilon: float) -> Floats:
     """k-ary response, by three values where there are more than four."""
+    if epsilon > _HIGHEST:
+        raise InvalidInput(
+            f"the level of a shuffled response must be at most {_HIGHEST:g}; got {epsilon:g}. "
+            "Use a response with a lower level"
+        )
     odds = math.exp(-epsilon)
     rest = odds / (1.0 + (k - 1) * odds)
     rows = k if k <= 4 else 3

@@ -214,7 +214,10 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
     types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    return _moved(matrix_correlation(channel.nearest_matrix(), prior.probabilities()), channel, 1.0)
+    p = prior.probabilities()
+    if np.count_nonzero(p) == 1:  # one database: nothing varies
+        return Bracket(0.0, 0.0)
+    return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, 1.0)
 
 
 @correlation.register

@@ -113,3 +113,16 @@ def test_shuffled_messages_of_one_user_have_the_level_of_the_randomiser(seed):
 def test_edited_steps_are_refused_when_they_are_read(step):
     with pytest.raises(InvalidInput):
         PrivacyProfile.from_dict({"relation": "add-or-remove", "releases": [[step, 1]]})
+
+
+def test_a_shuffled_response_whose_odds_underflow_is_refused():
+    with pytest.raises(InvalidInput, match="at most 740"):
+        fp.accounting.shuffled(fp.HammingChannel(1, 2, 800.0), 10)
+    level = fp.accounting.shuffled(fp.HammingChannel(1, 2, 740.0), 10).epsilon(1e-5)
+    assert level.lower <= 740.0 <= level.upper
+
+
+def test_endless_epochs_are_refused_without_a_warning():
+    profile = fp.accounting.random_allocation(1.0, 10, epochs=10**30)
+    with pytest.raises(fp.TooLarge):
+        profile.epsilon(1e-5)

@@ -305,9 +305,7 @@ def test_a_plain_matrix_takes_the_space_of_the_prior():
 def test_outputs_that_rule_databases_out_are_named():
     audit = fp.audit([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
     assert audit["ruling-out"] == 2
-    assert audit.levels["ruling-out"].meaning == (
-        "2 of 3 outputs rule out some database: 1, 2."
-    )
+    assert audit.levels["ruling-out"].meaning == ("2 of 3 outputs rule out some database: 1, 2.")
     many = fp.audit(fp.ProductChannel([[[1.0, 0.0], [0.5, 0.5]]] * 1000))
     assert many["ruling-out"] == 2**1000 - 1
     assert json.loads(many.to_json())["levels"]["ruling-out"]["value"] == "about 2^999"

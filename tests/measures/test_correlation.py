@@ -443,3 +443,12 @@ def test_the_leading_vector_of_three_diagonals(size, kind):
     largest = np.linalg.svd(B, compute_uv=False)[0]
     assert lower * (1 - 1e-13) <= largest <= upper * (1 + 1e-13)
     assert upper - lower <= 1e-10 * upper
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 3.0, 40.0])
+def test_a_certain_database_has_no_correlation(epsilon):
+    certain = fp.Dense(np.eye(8)[3], [2, 2, 2])
+    channel = fp.TiltedChannel(fp.Uniform(3, 2), epsilon)
+    assert fp.maximal_correlation(channel, certain) == 0.0
+    other = fp.TiltedChannel(fp.Dense(np.arange(1.0, 9.0) / 36.0, [2, 2, 2]), epsilon)
+    assert fp.maximal_correlation(other, certain) == 0.0

@@ -108,7 +108,7 @@ def grid_steps(measure: DiscreteLosses, count: int, h: float) -> Steps:
     step = np.longdouble(h)
     with np.errstate(divide="ignore"):
         high = np.log(np.expm1(-rise) / np.expm1(-step))
-        low = np.log(np.expm1(step - rise) / np.expm1(step))
+        low = np.log(np.expm1(rise - step) / np.expm1(-step)) - rise  # (e^(h - r) - 1)/(e^h - 1)
     at = np.concatenate([below, below + 1.0]).astype(np.int64)
     return _gathered(at, np.concatenate([measure.logs + low, measure.logs + high]), count)
 
