@@ -118,7 +118,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def table(self) -> Floats:
         """Return W[x, y] for compiled code: doubles in C order that nobody writes to."""
-        return np.array(self.matrix())
+        return np.array(self.matrix(), order="C")
 
     @abstractmethod
     def matrix(self) -> Floats:
@@ -169,11 +169,11 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     def column_maxima(self) -> Floats:
         """Return the largest p(y|x) over x, for every output y."""
-        return extremes(np.array(self.nearest_matrix()))[0]
+        return extremes(np.array(self.nearest_matrix(), order="C"))[0]
 
     def column_minima(self) -> Floats:
         """Return the smallest p(y|x) over x, for every output y."""
-        return extremes(np.array(self.nearest_matrix()))[1]
+        return extremes(np.array(self.nearest_matrix(), order="C"))[1]
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         drawn = self.thresholds.draw(np.asarray(self.space.index(rows)), source)
@@ -184,7 +184,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     @cached_property
     def thresholds(self) -> ManyThresholds:
         """The output distributions as integers, from which samplers draw."""
-        return ManyThresholds(np.array(self.matrix()))
+        return ManyThresholds(np.array(self.matrix(), order="C"))
 
     @cached_property
     def databases(self) -> Ints:

@@ -263,7 +263,7 @@ def distortion_up(
         cost = hamming_distances(prior.space)
     else:
         usual = expected_cost(channel, prior, cost)
-    exact = exact_cost(prior.probabilities(), np.array(channel.matrix()), cost)
+    exact = exact_cost(prior.probabilities(), np.array(channel.matrix(), order="C"), cost)
     return max(least, exact, usual)
 
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import GapWarning
+from fastpriv.errors import GapWarning, SolverFailure
 from fastpriv.results import Solution
 
 #: Names of the engines of linear programs, as the keyword ``solver`` takes them.
@@ -131,6 +131,8 @@ def minimum(problem: Problem[Kind], limits: Limits, warn: bool = True) -> Kind:
         own = problem.measured(answer)
         if own.level <= problem.level and math.isfinite(own.value):
             candidates = [*candidates, own]
+    if not candidates:
+        raise SolverFailure(f"no mechanism was found: {why or 'the program has no usable answer'}")
     best = min(candidates, key=lambda solution: (solution.value, solution.level))
     best = replace(best, bound=min(bound, best.value), method=method, solver=engine)
     return reported(best, limits, why or problem.obstacle(limits), late) if warn else best

@@ -236,7 +236,7 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 
     Only outputs that tell the two apart matter, so a structure may leave out common factors.
     """
-    matrix = np.array(channel.nearest_matrix())
+    matrix = np.array(channel.nearest_matrix(), order="C")
     for x, other in channel.space.neighbour_pairs():
         yield matrix, np.stack([x, other], axis=1)
 
@@ -273,7 +273,7 @@ def _columns_neighbour_laws(channel: ColumnsChannel) -> Iterator[Pairs]:
 @neighbour_laws.register
 def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
     """Through the matrix; where its entries are computed, the laws of a pair are rounded apart."""
-    matrix, steps = np.array(channel.nearest_matrix()), channel.space.neighbour_pairs()
+    matrix, steps = np.array(channel.nearest_matrix(), order="C"), channel.space.neighbour_pairs()
     if _computed(channel):
         yield from apart(matrix, steps, channel.columns.space.n)
         return

@@ -79,7 +79,11 @@ def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
 
 def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
     """Return the matrix of both outputs, rounded inwards: its level is at most the sum of both."""
-    one, two, axes = np.array(first.matrix()), np.array(second.matrix()), first.space.axes
+    one, two, axes = (
+        np.array(first.matrix(), order="C"),
+        np.array(second.matrix(), order="C"),
+        first.space.axes,
+    )
     level = sum_down([matrix_level(one, axes), matrix_level(two, axes)])
     return Channel(inwards(joint_laws(one, two), axes, level), first.space)
 

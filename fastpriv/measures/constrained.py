@@ -270,7 +270,9 @@ def _problem(channel: AbstractChannel, k: int) -> Constrained:
     if isinstance(channel, ProductChannel) and size * channel.output_space.size <= _ENTRIES:
         return Constrained(_looked_at(channel.kernels))
     if size <= _LISTED:
-        return Constrained.of_matrix(np.array(channel.nearest_matrix()), channel.space.sizes)
+        return Constrained.of_matrix(
+            np.array(channel.nearest_matrix(), order="C"), channel.space.sizes
+        )
     query, table = _query(channel)
     kinds, first = query.kinds(), representatives(table)
     individuals = []

@@ -483,7 +483,7 @@ def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[In
 
     Through the matrix. An output that nothing causes keeps the neutral elements.
     """
-    return _support_range(np.array(channel.nearest_matrix()) > 0.0, low, high)
+    return _support_range(np.array(channel.nearest_matrix(), order="C") > 0.0, low, high)
 
 
 @attribute_range.register

@@ -243,8 +243,7 @@ def live_level(
         if alive.sum() == 1:
             worst += [] if prior is None else [float(prior.log_ratios(rows).max())]
             continue
-        elsewhere = alive.sum() - alive[:, None] - alive[None, :] > 0
-        gain = np.where(alive[:, None], 1.0, np.where(elsewhere, 0.0, -1.0))
+        gain = np.where(alive[:, None], np.ones((len(alive), len(alive))), 0.0)
         np.fill_diagonal(gain, 0.0)
         worst.append(float(log_sum(channel.epsilon * gain, ratio).max()))
     return round_up(max(worst))

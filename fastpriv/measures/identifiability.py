@@ -109,7 +109,7 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 
     Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
     """
-    level = _joint_level(np.array(channel.nearest_matrix()), prior, channel.space)
+    level = _joint_level(np.array(channel.nearest_matrix(), order="C"), prior, channel.space)
     if channel.matrix_error == 0.0:
         return level
     most = round_up(neighbour_level(channel) + prior.epsilon_x())

@@ -54,7 +54,11 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
 
 def table(channel: AbstractChannel) -> Floats:
     """Return W[x, y] to the nearest doubles, in C order for kernels. It must not be changed."""
-    return channel.table() if isinstance(channel, Channel) else np.array(channel.nearest_matrix())
+    return (
+        channel.table()
+        if isinstance(channel, Channel)
+        else np.array(channel.nearest_matrix(), order="C")
+    )
 
 
 def measure_as_product(measure: Any) -> None:

@@ -88,7 +88,9 @@ def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
     sampler the channel has the integer thresholds, read as doubles.
     """
     if _drawn_by_matrix(channel):
-        return Channel(LawThresholds(np.array(channel.matrix())).chances(), channel.space), _READ
+        return Channel(
+            LawThresholds(np.array(channel.matrix(), order="C")).chances(), channel.space
+        ), _READ
     level, nominal = drawn_level(channel), neighbour_level(channel)
     return channel, level - nominal if level > nominal else 0.0  # both may be infinite
 

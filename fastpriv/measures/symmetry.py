@@ -180,7 +180,7 @@ def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
 
     In general this is the matrix of the channel, once.
     """
-    return [(np.array(channel.nearest_matrix()), 1)]
+    return [(np.array(channel.nearest_matrix(), order="C"), 1)]
 
 
 @law_factors.register

@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import fastpriv as fp
 from fastpriv.accounting import Ledger, PrivacyOdometer, PrivacyProfile
+from fastpriv.accounting.profile.discrete import Step
 from fastpriv.errors import InvalidInput
 
 MATRIX = np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
@@ -126,3 +128,31 @@ def test_endless_epochs_are_refused_without_a_warning():
     profile = fp.accounting.random_allocation(1.0, 10, epochs=10**30)
     with pytest.raises(fp.TooLarge):
         profile.epsilon(1e-5)
+
+
+def test_a_sampled_infinite_mass_is_not_above_the_truth():
+    step = PrivacyProfile.from_epsilon_delta(0.0, 1.0).poisson_subsampled(0.3)
+    for profile in (step, step.compose(PrivacyProfile.gaussian(1.0))):
+        assert profile.delta(1000.0).lower <= 0.3 <= profile.delta(1000.0).upper
+        assert profile.epsilon(math.nextafter(0.3, 1.0)).lower < math.inf
+
+
+def test_a_step_that_no_rule_composes_is_refused():
+    class Other(Step):
+        key = ("other",)
+        symmetric = exact = True
+
+    with pytest.raises(TypeError, match="got \\['Other'\\]"):
+        PrivacyProfile({Other(): 1}, "add-or-remove").delta(0.0)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_denormal_deltas_are_not_below_the_truth(steps):
+    profile = PrivacyProfile.gaussian(1.0 / 120.0).self_compose(steps)
+    with mp.workdps(50):
+        mu = 120 * mp.sqrt(steps)
+        for z in np.linspace(36.0, 39.0, 13).tolist():
+            t = float(z * mu + mu * mu / 2)
+            truth = mp.ncdf(mu / 2 - t / mu) - mp.exp(t) * mp.ncdf(-mu / 2 - t / mu)
+            assert profile.delta(t).upper >= truth
+            assert profile.delta(t).lower <= truth

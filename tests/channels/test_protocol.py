@@ -216,3 +216,30 @@ def test_a_product_of_many_rows_is_quick():
 def test_what_is_no_factor_is_refused(factor):
     with pytest.raises(fp.InvalidInput, match="factor 1"):
         fp.ProductChannel([fp.HammingChannel(1, 2, 1.0), factor])
+
+
+class Columns(fp.AbstractChannel):
+    """A structure whose matrix is in Fortran order."""
+
+    def __init__(self, matrix):
+        self.space, self.output_space = fp.Space([4]), fp.Space([3])
+        self._matrix = np.asfortranarray(matrix)
+
+    def matrix(self):
+        return self._matrix
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        fp.dp_level, fp.maximal_leakage, fp.leakage_capacity, fp.channel_capacity,
+        lambda channel: fp.pml(channel, [0.1, 0.2, 0.3, 0.4]),
+        lambda channel: fp.mutual_information(channel, [0.1, 0.2, 0.3, 0.4]),
+        lambda channel: fp.hockey_stick(channel, 0.1),
+        lambda channel: fp.identifiability_level(channel, [0.1, 0.2, 0.3, 0.4]),
+        lambda channel: channel.sample([[0], [1]], rng=1),
+    ],
+)  # fmt: skip
+def test_a_matrix_may_be_in_any_order(measure):
+    matrix = np.random.default_rng(3).dirichlet(np.ones(3), size=4)
+    np.testing.assert_array_equal(measure(Columns(matrix)), measure(fp.Channel(matrix)))

@@ -56,4 +56,4 @@ def test_the_law_says_so():
     law = LAWS["maximal-leakage"]
     assert law.needs == ADAPTIVE
     assert law.first == law.later == "maximal-leakage"
-    assert "maximal leakage add, even when" in " ".join(fp.accounting.Ledger.__doc__.split())
+    assert "maximal leakage add, even if" in " ".join(fp.accounting.Ledger.__doc__.split())

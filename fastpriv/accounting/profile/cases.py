@@ -92,6 +92,12 @@ class Cases:
         self._sampled = [(part, k) for part, k in parts.items() if isinstance(part, SampledFinite)]
         self._moments = [(part, k) for part, k in parts.items() if isinstance(part, RenyiStep)]
         pairs = [(part, k) for part, k in parts.items() if isinstance(part, ContinuousStep)]
+        known = len(self._atoms) + len(self._sampled) + len(self._moments) + len(pairs)
+        if known < len(parts):
+            raise TypeError(
+                "a step must be a FiniteStep, SampledFinite, ContinuousStep or RenyiStep; "
+                f"got {[type(part).__name__ for part in parts]}"
+            )
         normal = [(part, k) for part, k in pairs if isinstance(part, GaussianNoise)]
         self._pairs = [(part, k) for part, k in pairs if not isinstance(part, GaussianNoise)]
         if normal:

@@ -212,7 +212,7 @@ def _by_rows(kernels: Sequence[RowKernels]) -> Iterator[list[Pairs]]:
 
 def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[list[Pairs]]:
     """All pairs of neighbours, through matrices."""
-    matrices = [np.array(channel.nearest_matrix()) for channel in channels]
+    matrices = [np.array(channel.nearest_matrix(), order="C") for channel in channels]
     for x, other in space.neighbour_pairs():
         pairs = np.stack([x, other], axis=1)
         yield [(matrix, pairs) for matrix in matrices]

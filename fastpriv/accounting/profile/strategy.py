@@ -167,8 +167,12 @@ class _Composed:
         low, high = self.infinite
         if high >= 1.0 or t >= self.top[1]:
             return low, high
-        if t > _LONG and (t > _FAR or self.at_most(t) - high < 1e-320):
-            return low, min(high + 2e-323, 1.0)  # what is finite is less than any double
+        if t > _FAR:
+            return low, min(high + 2e-323, 1.0)  # finite losses there are rarer than any double
+        if t > _LONG:
+            most = self.at_most(t)
+            if most - high < 1e-320:
+                return low, min(most, 1.0)
         try:
             with in_range():
                 finite = self._finite(t)

@@ -75,7 +75,7 @@ def convex_leak(
     check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
     pairs = max(channel.space.sizes) * outputs
     check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
-    matrix = np.array(channel.nearest_matrix())
+    matrix = np.array(channel.nearest_matrix(), order="C")
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
     if priors.symmetric():  # rows of one role are alike for the set, too
         rows = [i for i in np.unique(channel.record_kinds, return_index=True)[1] if i in rows]

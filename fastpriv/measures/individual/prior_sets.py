@@ -167,7 +167,7 @@ def interval_leak(
     The channel from x_i to y is linear in the distribution of every other row, so these are at an
     end. Cost O(N n^2 K).
     """
-    matrix, n = np.array(channel.nearest_matrix()), channel.space.n
+    matrix, n = np.array(channel.nearest_matrix(), order="C"), channel.space.n
     rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
     check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
 
@@ -282,7 +282,7 @@ def matrix_common_leak(
     For a given row only the means of its rows with the same number of ones
     among the other bits matter.
     """
-    n, matrix = channel.space.n, np.array(channel.nearest_matrix())
+    n, matrix = channel.space.n, np.array(channel.nearest_matrix(), order="C")
     x = channel.space.rows(np.arange(channel.space.size))
     ones, tables = x.sum(axis=1), []
     for i in np.unique(channel.record_kinds, return_index=True)[1].tolist():
@@ -439,7 +439,7 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
             f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer rows, or a "
             "channel that acts row by row"
         )
-    lead = np.array(channel.nearest_matrix()).reshape((m,) * n + (-1,))
+    lead = np.array(channel.nearest_matrix(), order="C").reshape((m,) * n + (-1,))
     tables = []
     for i in rows:
         table = lead
@@ -462,7 +462,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
     on x_i. Hence two databases are left that differ in neighbouring records only, one of them
     record i: O(n^2 N) pairs. Pairs that the time does not suffice for reveal at most a bit.
     """
-    matrix = np.array(channel.nearest_matrix())
+    matrix = np.array(channel.nearest_matrix(), order="C")
     lower, upper, who = 0.0, 0.0, None
     for (first, second), i in _pairs(channel, matrix):
         if who is not None and clock.left() == 0.0:

@@ -74,7 +74,7 @@ def set_level(
         found = _worst_row(priors, channel, clock)
     else:
         found = _one_row(priors, channel, row_number(channel, row), clock)
-    if channel.matrix_error and channel.kernels is None:  # entries are off by that
+    if channel.matrix_error and not isinstance(channel, ProductChannel):  # entries are off by that
         off, most = 4.0 * channel.matrix_error, extreme_level(channel)
         if isinstance(found, Bracket):
             lower = min(max(found.lower - off, 0.0), most)

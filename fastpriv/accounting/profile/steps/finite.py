@@ -123,8 +123,8 @@ class FiniteStep(Step):
     ) -> FiniteStep:
         """m-ary randomised response, run with probability 1 - delta; else the input is shown.
 
-        The curve rises with epsilon, so levels that arithmetic has no room for are rounded: down
-        to none or to ``_MOST`` below, up to ``_LEAST`` or to showing the input above.
+        The curve rises with epsilon, so levels out of range are rounded. The lower measure takes 0
+        or ``_LARGEST_LEVEL``, the upper one ``_SMALLEST_LEVEL`` or shows the input.
         """
         key = ("response", m, epsilon, delta)
         if m == 1 or epsilon == 0.0 or _SMALLEST_LEVEL <= epsilon <= _LARGEST_LEVEL:
@@ -332,8 +332,6 @@ Points = TypeVar("Points", Floats, Longs)
 _NEAR = 8.0
 #: Ratio of levels beyond.
 _RATIO = 1.1
-#: Laws that overlap by less may do so by rounding.
-_OVERLAP = 2.0**-40
 #: Deltas below which no more levels are looked at.
 _SMALLEST_DELTA = 1e-60
 
@@ -489,8 +487,12 @@ class SampledFinite(Step):
 
     @property
     def exact(self) -> bool:
-        """Whether the bounds from above and below are the same measure, which is attained."""
-        return self.atom.free and self.atom.lower is self.atom.upper
+        """Whether the bounds from above and below are the same measure, which is attained.
+
+        A mass of infinite losses times q is rounded up in one and down in the other.
+        """
+        one = self.atom.lower is self.atom.upper and self.atom.upper.infinite == 0.0
+        return self.atom.free and one
 
     def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
         """Measure of one order, from above or below."""
