@@ -2,9 +2,9 @@
 
 Every guarantee ends in one of these functions; docs/theory/rounding.md has the proofs. Additions,
 products, quotients and square roots are assumed to be rounded to nearest (IEEE 754). Logarithms and
-exponentials here have a proved error of their own. Only sums of many terms and kernels with margins
-use those of the machine, which are assumed to be off by at most ``LIBM`` units in the last place;
-the tests sample that.
+exponentials here have a proved error of their own. The C library's are used only
+in long sums and in kernels that have a margin of their own. They are assumed to be off by at most
+``LIBM`` units in the last place, and the tests sample that.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from fastpriv._core.validation import Floats
 
-#: Unit roundoff of a double: the relative error of one operation.
+#: Unit roundoff u of a double, half a unit in the last place: the relative error of one operation.
 ULP = 2.0**-53
 #: Smallest positive double: the smallest upper bound that is not zero.
 LEAST = 5e-324
 #: Smallest normal double: a smaller number has lost digits, and no relative error holds for it.
 NORMAL = 2.0**-1022
-#: Units in the last place that log, log1p, exp and expm1 of the machine may be off by.
+#: Units in the last place, of 2 u each, that log, log1p, exp and expm1 of the C library may be off.
 LIBM = 4
 _LARGEST = 1.7976931348623157e308
-#: Below, ln(1 + x) and e^x - 1 lie between x and the next double.
+#: Below, ln(1 + x) lies between x and the double below, e^x - 1 between x and the double above.
 _LINEAR = 2.0**-54
 #: Binary digits of the integers that stand for logarithms and exponentials.
 _BITS = 192
@@ -42,7 +42,7 @@ Number = TypeVar("Number", float, "Floats", "float | Floats")
 def raised(value: Number, units: float) -> Number:
     """Return a bound above every number that rounding may have turned into ``value``.
 
-    It holds for relative errors of up to (units - 2) u, and of one u for 2 units. It is
+    It covers relative errors of (units - 2) u if units >= 3, and of u if units = 2. It is
     value (1 + units u), upwards for either sign, plus as many times the smallest positive double
     for what was lost to underflow. Rounding keeps the sign, so a negative number stays one; a zero
     is exact.

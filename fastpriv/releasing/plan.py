@@ -79,9 +79,9 @@ class Drawn:
 class Plan:
     """A channel and what it acts on.
 
-    ``unit`` is the input of the channel. "record" is a record as one value, "columns" a record as
-    one row per column, each record independently of the others. "table" is the whole table, with
-    one row per record.
+    ``unit`` is the input of the channel. "record": a whole record as one value. "columns": a
+    record as one value per column. Records are then drawn independently. "table": the whole table,
+    with one value per record.
     """
 
     channel: AbstractChannel
@@ -92,7 +92,7 @@ class Plan:
 
     @property
     def about_people(self) -> AbstractChannel:
-        """The channel whose rows are records, so that its levels protect a person."""
+        """The channel that takes a whole record as one value: its levels protect a person."""
         if self.unit != COLUMNS or self.channel.space.n == 1 or self.domain.size > MOST_VALUES:
             return self.channel
         return RecordChannel(self.channel)
@@ -155,7 +155,7 @@ class LocalPlan(Plan):
 
     @property
     def about_people(self) -> AbstractChannel:
-        """The channel whose row is the record."""
+        """The channel that takes a whole record as one value."""
         return on_records(self.channel)
 
     @property
@@ -198,7 +198,7 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def on_records(channel: ColumnsChannel) -> AbstractChannel:
-    """Return the channel whose row is the record, if records are few enough to be numbered."""
+    """Return the channel on whole records, if they are few enough to be numbered."""
     if len(channel.columns) == 1:
         return channel.columns[0]
     return channel if channel.space.size > MOST_VALUES else RecordChannel(channel)
@@ -273,8 +273,9 @@ def plan_of(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -
     if len(sizes) == rows() and set(sizes) == {size}:
         return Plan(channel, TABLE, domain)
     raise InvalidInput(
-        f"{channel!r} does not fit: a mechanism for one record has a row of {short(size)} values "
-        f"or a row for each column; one for the table has {short(rows())} rows of {short(size)}"
+        f"{channel!r} does not fit: a mechanism for one record takes {short(size)} values or one "
+        f"value for each column; one for the table takes {short(rows())} records of "
+        f"{short(size)} values"
     )
 
 
@@ -311,7 +312,9 @@ def choose(
         )
     if isinstance(epsilon, Mapping):
         if split is not None or per_column:
-            raise InvalidInput("epsilons by column are a split already; leave out the other")
+            raise InvalidInput(
+                "epsilons by column are a split already; leave out split and per_column"
+            )
         return _as_given(domain, _by_column(domain, epsilon))
     if epsilon is None:
         by_column = per_column or split == "columns"
@@ -453,7 +456,7 @@ def _local(
     per_column: bool,
     split: str | Mapping[Hashable, float] | None,
 ) -> Plan:
-    """Return a named local mechanism on every column, at levels that add up to epsilon."""
+    """Return a named local mechanism on every column. Levels add up to epsilon, or are given."""
     known = ["auto", *MECHANISMS]
     if mechanism not in known:
         raise InvalidInput(

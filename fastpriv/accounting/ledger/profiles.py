@@ -2,7 +2,7 @@
 
 Budgets at (epsilon, delta) compose the profiles of all spends. A ledger keeps profiles as text, and
 a :class:`Composer` keeps the composed privacy loss, in the file too, so that a spend costs one
-convolution. Nothing depends on the kept bytes. They begin with their own digest and name the spends
+convolution. The kept bytes only save time. They begin with their own digest and name the spends
 they were made of. If they are damaged, of another version or platform, or of spends that are not in
 the ledger, they are ignored and the profiles are composed again.
 
@@ -52,7 +52,7 @@ _SUM_ULPS = 8.0
 
 
 def profile_text(profile: PrivacyProfile) -> str:
-    """Return a profile as JSON: each of its steps and how often; curves of channels."""
+    """Return a profile as JSON: its steps with their counts, of a channel only the curve."""
     return json.dumps([[plain(part, True), count] for part, count in profile.parts.items()])
 
 
@@ -129,7 +129,7 @@ class Composer:
         asked, saved = self._asked, self._saved or {}
         if asked is None or asked[0] != parts:
             return None
-        afresh = not self.kept or self.kept[-1][1].s != asked[1].s  # all were composed again
+        afresh = not self.kept or self.kept[-1][1].s != asked[1].s  # the tilt of the file is old
         self.kept = (*self.kept[1 - _IN_MEMORY :], asked)
         missing = sum(saved.get(text) != count for text, count in parts.items())
         if missing < _MISSING and not afresh:
@@ -151,12 +151,12 @@ class Composer:
             if all(parts.get(text, 0) >= count for text, count in known.items()):
                 rest = {t: k - known.get(t, 0) for t, k in parts.items() if k > known.get(t, 0)}
                 more = upper_measures(rest)
-                return composition.plus(more) if more else composition
+                return None if more is None else composition.plus(more) if more else composition
         return None
 
 
 def upper_measures(parts: Parts) -> Releases | None:
-    """Return the measures that bound the steps from above; None if some are not finite."""
+    """Return the measures that bound the steps from above; None if a step has no such measure."""
     steps = []
     for text, count in parts.items():
         for part, k in profile_of(text).parts.items():
