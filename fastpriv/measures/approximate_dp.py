@@ -1,4 +1,4 @@
-"""Approximate differential privacy: how much probability breaks the ratio e^epsilon."""
+"""Approximate differential privacy: the smallest delta for a given epsilon, and the inverse."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def hockey_stick(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Smallest delta for which a mechanism is (epsilon, delta)-differentially private.
+    """Compute the smallest delta at which a mechanism is (epsilon, delta)-DP.
 
     delta(epsilon) = max over neighbours x, x' of sum_y (p(y|x) - e^epsilon p(y|x'))_+, the
     hockey-stick divergence (Makhdoumi-Fawaz 2013, Definition 7, last item).
@@ -72,21 +72,21 @@ def hockey_stick(
         The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
         the output distribution for value x.
     epsilon : float or array
-        Levels of at least 0, in nats.
+        Privacy levels in nats, at least 0.
     out : array, optional
-        Where to put the deltas of a stack.
+        Array that receives the deltas of a stack.
 
     Returns
     -------
     float or ndarray
-        Delta in [0, 1] for each epsilon, rounded up; 0 from ``dp_level(channel)`` on. A stack gets
-        an array of shape ``(B, *epsilon.shape)``.
+        Delta in [0, 1] for each epsilon, rounded up. It is 0 if epsilon is at least
+        ``dp_level(channel)``. For a stack, an array of shape ``(B, *epsilon.shape)``.
 
     Notes
     -----
-    Cost per epsilon: closed form for E_d. O(m^2 K) per distinct row for channels that act row by
-    row, because the factors of the rows that two neighbours share sum to one. O(K) per pair of
-    answers for a query. O(N n (m-1) K) through the matrix otherwise.
+    Cost per epsilon: closed form for randomised response (E_d). Channels that act record by record
+    cost O(m^2 K) per distinct record, because neighbours differ in one record only. A query costs
+    O(K) per pair of answers. Other channels cost O(N n (m-1) K) on the matrix.
 
     Examples
     --------
@@ -123,23 +123,23 @@ def _stack_deltas(
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
-    """Smallest epsilon for which a mechanism is (epsilon, delta)-differentially private.
+    """Compute the smallest epsilon at which a mechanism is (epsilon, delta)-DP.
 
-    The inverse of :func:`hockey_stick`. The curve of every pair of neighbours is piecewise linear
-    in e^epsilon, so the crossing is computed exactly, piece by piece.
+    This is the inverse of :func:`hockey_stick`. For each pair of neighbours, delta is piecewise
+    linear in e^epsilon, so the crossing has a closed form on each piece.
 
     Parameters
     ----------
     channel : channel or 2-D array
         The mechanism.
     delta : float
-        In [0, 1]; 0 asks for the differential privacy level.
+        Probability in [0, 1]. With 0 the result is the differential privacy level.
 
     Returns
     -------
     float
-        Epsilon >= 0 in nats, rounded up. Infinite when some database gives more than ``delta`` to
-        outputs that are impossible for a neighbour. Cost as for a few epsilons of
+        Epsilon >= 0 in nats, rounded up. Infinite if some database gives probability above
+        ``delta`` to outputs that are impossible for a neighbour. The cost is a few evaluations of
         :func:`hockey_stick`.
 
     Examples

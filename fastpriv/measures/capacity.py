@@ -40,31 +40,33 @@ def channel_capacity(channel: ArrayLike, *, gap: float = ...) -> Bracket | Brack
 def channel_capacity(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Bracket | Brackets:
-    """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
+    """Bound the Shannon capacity of a mechanism, the largest mutual information over priors.
 
-    C = max over p of I(p, W). It is certified by duality: for the output distribution q of any
-    prior p, sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q).
+    C = max over p of I(p, W). Duality proves the bounds: for the output distribution q of any prior
+    p, sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q).
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
-        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are taken
-        as the floats they are: a row that sums to 1 + 1e-16 is not divided by its sum.
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are used
+        without normalisation: a row that sums to 1 + 1e-16 is not divided by its sum.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat. With 0 the bracket is
-        as narrow as rounding allows. If the gap cannot be reached, the bracket is wider but valid.
+        Target width of the bracket in nats, relative for capacities below one nat. With 0 the
+        bracket is as narrow as rounding allows. If the target is not reached, the bracket is wider
+        but valid.
 
     Returns
     -------
     Bracket or Brackets
-        One bracket, or the brackets of the whole batch. Positive capacities below 1e-280 get
-        Bracket(0, 1e-280).
+        Capacity in nats, rounded outwards; one bracket for each mechanism of a batch. Positive
+        capacities below 1e-280 give Bracket(0, 1e-280).
 
     Notes
     -----
-    Two rows need the root of one function. More take an interior-point method with about ten steps
-    of O(N^2 K), beyond 64 rows on a subset that may carry mass. The capacities of independent
-    records add up. A query counts each answer once, a mechanism on types each type.
+    A matrix with two rows needs the root of one function. More rows need an interior-point method
+    with about ten steps of O(N^2 K). Beyond 64 rows it runs on a subset of rows that may have
+    positive probability. The capacities of independent records add up. A query uses each answer
+    once, and a mechanism on types uses each type once.
 
     Examples
     --------
@@ -100,14 +102,14 @@ def capacity_prior(
     channel : channel, 2-D array or 3-D array
         The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
     gap : float
-        As for :func:`channel_capacity`. Its lower bound is the mutual information under this prior,
-        up to the rounding of the prior's probabilities.
+        As for :func:`channel_capacity`. The lower bound of that function is the mutual information
+        under this prior, up to the rounding of the prior's probabilities.
 
     Returns
     -------
     Distribution or ndarray
-        A prior on the channel's space, which is a product if the channel acts record by record. A
-        batch gets an array of shape (B, N) with one distribution in each record.
+        A prior on the channel's space. It is a product if the channel acts record by record. For a
+        batch, an array of shape (B, N) with one distribution in each row.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Bounds for record-by-record channels on Markov chains that are too long to list.
 
-The output that leaks most has no recursion: its probability is a sum over paths, and the output is
-the same for all of them. Bounds follow where the output may depend on the state of the chain.
+No recursion finds the output that leaks most, because its probability is a sum over paths that
+share one output. Bounds follow from a relaxation in which the output may depend on the state of the
+chain.
 """
 
 from __future__ import annotations
