@@ -85,12 +85,12 @@ def maximal_correlation(
     *,
     out: Floats | None = None,
 ) -> float | Bracket | Floats:
-    """Maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
+    """Compute the maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
 
-    The largest correlation of a function of the database with a function of the output, which is
-    the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
-    independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared error of any
-    estimate of a function of the database is at least 1 - rho^2 times its variance
+    rho is the largest correlation of a function of the database with a function of the output. It
+    equals the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if database and
+    output are independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared
+    error of any estimate of a function of the database is at least 1 - rho^2 times its variance
     (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
@@ -100,20 +100,19 @@ def maximal_correlation(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
-        Where to put the correlations of a stack.
+        Array that receives the correlations of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        rho, rounded up; a bracket where it is only bounded: for long Markov chains, and for
-        exchangeable records of three or more values unless both bounds meet. Matrices whose smaller
-        side exceeds 4096 get a singular value from the Lanczos method plus its residual of 1e-10.
-        That none is larger is then certain up to the probability that the random start is
-        orthogonal to its vector.
+        rho, rounded up. A bracket for long Markov chains, and for exchangeable records of three or
+        more values unless both bounds meet. If the smaller side of a matrix exceeds 4096, the
+        result is a singular value of the Lanczos method plus its residual of 1e-10. It may then be
+        too small if the random start is orthogonal to the largest singular vector.
 
     Notes
     -----
-    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) for each step with a sparse one. For
+    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) per step for a sparse matrix. For
     independent records rho is the largest correlation of a record (Witsenhausen 1975).
 
     Examples

@@ -50,7 +50,7 @@ def distortion(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Expected distortion E d(X, Y) of a mechanism.
+    """Compute the expected distortion E d(X, Y) of a mechanism.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def distortion(
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
         number of records that change; outputs must then be databases.
     out : array of length B, optional
-        Where to put the distortions of a stack.
+        Array that receives the distortions of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
-        2015, Lemmas 4 and 5).
+        E d(X, Y) in units of the metric. It is h(epsilon) for randomised response, and for E_i
+        under its own prior (Wang-Ying-Zhang 2015, Lemmas 4 and 5).
 
     Examples
     --------

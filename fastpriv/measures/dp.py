@@ -1,4 +1,4 @@
-"""Differential privacy: how well neighbouring databases can be told apart."""
+"""Differential privacy: the largest ratio of output probabilities of neighbouring databases."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def dp_level(channel: AbstractChannel) -> float: ...
 @overload
 def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Differential privacy level of a mechanism.
+    """Compute the differential privacy level of a mechanism.
 
-    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one record) and
-    outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
-    for x and impossible for a neighbour.
+    The level is the largest ln p(y|x)/p(y|x') over neighbours x, x' and outputs y (Wang-Ying-Zhang
+    2015, Definition 3). Neighbours are databases that differ in one record. The level is infinite
+    if an output is possible for x and impossible for a neighbour.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
         The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
         the output distribution for value x.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
         Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct records)
-        for products, closed form for E_d and E_i.
+        for products, closed form for randomised response (E_d) and E_i.
 
     Examples
     --------
