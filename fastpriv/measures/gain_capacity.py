@@ -1,4 +1,4 @@
-"""The largest g-leakage: over priors for one gain function, over gain functions for one prior."""
+"""Largest g-leakage over priors for one gain function, or over gain functions for one prior."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ GainLike = ArrayLike | gain_functions.Row | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GainCapacity(Bracket):
-    """The largest g-leakage over priors, and a prior that has the lower bound.
+    """Bracket of the largest g-leakage over priors, with a prior that attains the lower bound.
 
-    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform distribution
-    was used.
+    ``prior`` is None if a closed form was used; the uniform prior then attains it.
 
     Examples
     --------
@@ -67,10 +66,10 @@ def g_capacity(
     gap: float = 1e-6,
     time_limit: float | None = None,
 ) -> GainCapacity:
-    """Largest multiplicative g-leakage over all priors, for one gain function.
+    """Bound the largest multiplicative g-leakage over all priors, for one gain function.
 
-    With no gain function it is min-capacity, which is :func:`maximal_leakage` and attained by the
-    uniform prior (Braun et al. 2009). No gain that is never negative has more: the miracle theorem
+    With no gain function it is min-capacity, which equals :func:`maximal_leakage`. The uniform
+    prior attains it (Braun et al. 2009). Non-negative gains never leak more: the miracle theorem
     (Alvim et al. 2012, Theorem 5.1).
 
     Parameters
@@ -80,18 +79,18 @@ def g_capacity(
     gain : 2-D array or gains.Row, optional
         Gain function ``gain[w, x]`` with no negative entry; see ``fastpriv.gains``.
     gap : float
-        Width of the bracket at which the search ends.
+        Width in nats at which the search ends.
     time_limit : float, optional
-        Seconds after which no further linear program is begun; by default the search ends after a
-        fixed amount of work, well under a minute.
+        Seconds after which no further linear program starts. By default the search ends after a
+        fixed amount of work.
 
     Returns
     -------
     GainCapacity
-        Nats. Branch and bound over strategies by linear programs of N K actions variables, whose
-        multipliers prove the bounds: closed to ``gap`` up to about 20 databases, outputs and
-        actions (seconds). Where K actions^2 N exceeds 2^19 it is a wider bracket, from a local
-        search and the miracle theorem.
+        Bracket in nats. It reaches ``gap`` up to about 20 databases, outputs and actions. If K
+        actions^2 N exceeds 2^19, a local search and the miracle theorem give a wider bracket. The
+        search is branch and bound over strategies. Its linear programs have N K actions variables,
+        and their multipliers prove the bounds.
 
     Examples
     --------
@@ -137,10 +136,10 @@ def additive_g_capacity(
     gap: float = 1e-6,
     time_limit: float | None = None,
 ) -> GainCapacity:
-    """Largest additive g-leakage over all priors, for one gain function.
+    """Bound the largest additive g-leakage over all priors, for one gain function.
 
-    The difference of two convex functions of the prior; finding its maximum is NP-hard already for
-    a right guess of the database (Alvim et al. 2014), so that large sizes get a bracket.
+    It is the maximum of a difference of two convex functions of the prior. This is NP-hard even if
+    the gain is a right guess of the database (Alvim et al. 2014), so large sizes get a bracket.
 
     Parameters
     ----------
@@ -151,15 +150,15 @@ def additive_g_capacity(
     gap : float
         Width of the bracket at which the search ends, relative to the largest absolute gain.
     time_limit : float, optional
-        Seconds after which no further linear program is begun; by default the search ends after a
-        fixed amount of work, well under a minute.
+        Seconds after which no further linear program starts. By default the search ends after a
+        fixed amount of work.
 
     Returns
     -------
     GainCapacity
-        In units of the gain; the search is that of :func:`g_capacity`. For a right guess of at most
-        16 databases all sets are listed, since some uniform distribution on a set is worst: O(2^N
-        K).
+        Bracket in units of the gain, by the search of :func:`g_capacity`. For a right guess of at
+        most 16 databases all sets are listed at cost O(2^N K), because a uniform distribution on
+        some set is worst.
 
     Examples
     --------
@@ -221,10 +220,10 @@ def _limit(time_limit: float | None) -> float | None:
 
 
 def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
-    """Largest multiplicative g-leakage under one prior, over all gains that are never negative.
+    """Compute the largest multiplicative g-leakage under one prior, over non-negative gains.
 
-    It is ln sum_y max_x p(y|x) over databases x that occur: maximal leakage again, whatever the
-    prior is (Alvim et al. 2014). The gain g[x, x] = 1/p(x), and 0 elsewhere, has it.
+    It is ln sum_y max_x p(y|x) over databases x that can occur: maximal leakage, for every prior
+    (Alvim et al. 2014). The gain g[x, x] = 1/p(x), and 0 elsewhere, attains it.
 
     Parameters
     ----------
@@ -236,7 +235,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
     Returns
     -------
     float
-        Nats, rounded up. Cost that of :func:`maximal_leakage`.
+        Leakage in nats, rounded up. Cost as for :func:`maximal_leakage`.
 
     Examples
     --------
@@ -252,7 +251,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
 
 
 def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = "unit") -> float:
-    """Largest additive g-leakage under one prior, over a class of gain functions.
+    """Compute the largest additive g-leakage under one prior, over a class of gain functions.
 
     Parameters
     ----------
@@ -263,13 +262,14 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     gains : {"unit", "spanning", "bounded"}
         The class. ``"unit"``: g[w, x] in [0, 1]. ``"spanning"``: g[w, x] - g[w, x'] at most 1 for
         every action. ``"bounded"``: g at most 1 and no distribution has a negative vulnerability.
-        Each class contains the one before, up to a constant.
+        Each class contains the previous class, up to a constant.
 
     Returns
     -------
     float
-        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct records) for
-        ``"bounded"`` and record-by-record channels.
+        Leakage in units of the gain, rounded up. Cost O(N K log N) for ``"unit"`` and O(N K) for
+        the other classes. For ``"bounded"`` and record-by-record channels it is O(distinct
+        records).
 
     Notes
     -----

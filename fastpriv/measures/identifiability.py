@@ -1,4 +1,4 @@
-"""Identifiability: how much more likely a database is than its neighbours, given the output."""
+"""Identifiability: the largest ratio of posterior probabilities of neighbouring databases."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def identifiability_level(
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Floats:
-    """Identifiability level of a mechanism under a prior.
+    """Compute the identifiability level of a mechanism under a prior.
 
-    The largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
-    (Wang-Ying-Zhang 2015, Definition 2). It is infinite when some database has probability zero,
-    because the prior alone then tells a neighbour of that database apart from it.
+    The level is the largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
+    (Wang-Ying-Zhang 2015, Definition 2). It is infinite if some database has probability zero,
+    because the prior alone then excludes that database.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ def identifiability_level(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. At most ``dp_level(channel) + prior.epsilon_x()``, with
-        equality for E_d; epsilon for E_i under its own prior.
+        Level in nats, rounded up. It is at most ``dp_level(channel) + prior.epsilon_x()``, with
+        equality for randomised response (E_d). It is epsilon for E_i under its own prior.
 
     Examples
     --------

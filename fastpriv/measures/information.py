@@ -51,10 +51,10 @@ def mutual_information(
 def mutual_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Mutual information I(X; Y) between database and output, in nats.
+    """Compute the mutual information I(X; Y) between database and output.
 
-    Computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d (Wang-Ying-Zhang 2015, Definition 4).
+    I(X; Y) = sum p(x) q(y) f(W[x, y]/q(y) - 1) with f(d) = (1+d) ln(1+d) - d, a sum of non-negative
+    terms (Wang-Ying-Zhang 2015, Definition 4). Here q is the output distribution.
 
     Parameters
     ----------
@@ -63,21 +63,23 @@ def mutual_information(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Rounded to nearest, with a relative error below 1e-12 down to 1e-307; 0 means that nothing
-        is revealed. A certified bracket on Markov priors that are too long for the exact sum.
+        Information in nats, rounded to nearest. The relative error is below 1e-12 for values above
+        1e-307. The value 0 means that the output reveals nothing. A proved bracket for Markov
+        priors that are too long for the exact sum.
 
     Notes
     -----
-    Two exceptions to this error: a product of given factors whose rows do not sum to one may be off
-    by the square of the difference, some 1e-32. A tilted mechanism of more than 1,024 databases
-    that is no product has an absolute error, some ulp of n ln m. Cost O(N K) for a matrix;
-    randomised response costs O(N n) on a dense prior, O(n^2) on exchangeable bits, O(distinct
-    records) on a product.
+    The error bound has two exceptions. If the rows of a product's factors do not sum to one, the
+    error may be the square of the difference, about 1e-32. A tilted mechanism on more than 1,024
+    databases that is no product has an absolute error of some ulp of n ln m.
+
+    Cost O(N K) for a matrix. Randomised response costs O(N n) for a dense prior, O(n^2) for
+    exchangeable bits, and O(distinct records) for a product.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Channels, priors, rows and outputs as users give them: objects of the package or arrays."""
+"""Convert and check arguments: channels, priors, records and outputs."""
 
 from __future__ import annotations
 

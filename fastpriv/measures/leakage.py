@@ -1,4 +1,4 @@
-"""Leakage of a mechanism as one number: maximal leakage, leakage capacity, leakage factors."""
+"""Leakage of a mechanism: maximal leakage, leakage capacity, leakage factors."""
 
 from __future__ import annotations
 
@@ -88,21 +88,22 @@ def maximal_leakage(channel: AbstractChannel) -> float: ...
 @overload
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Maximal leakage, ln sum_y max_x p(y|x).
+    """Compute the maximal leakage ln sum_y max_x p(y|x).
 
-    The log of the mean of e^l(X -> y) under any full-support prior (Issa et al. 2019, Theorem 1).
+    It is ln of the mean of e^l(X -> y) under any prior with full support (Issa et al. 2019, Theorem
+    1). Here l(X -> y) is the pointwise maximal leakage.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up. One pass over a matrix, O(distinct records) for products.
+        Leakage in nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -120,17 +121,17 @@ def leakage_capacity(channel: AbstractChannel) -> float: ...
 @overload
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
+    """Compute the leakage capacity, the largest ln p(y|x)/p(y|x') over databases and outputs.
 
-    The most that any output leaks under any prior, and the level of free-lunch privacy (Saeidian
-    et al. 2024, Definition 2.7, Theorems 2.8 and 4.5).
+    It is the largest leakage of any output under any prior, and the level of free-lunch privacy
+    (Saeidian et al. 2024, Definition 2.7, Theorems 2.8 and 4.5).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
@@ -232,21 +233,21 @@ def strong_dp_level(channel: AbstractChannel) -> float: ...
 @overload
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Strong (local) differential privacy level, over all pairs of databases.
+    """Compute the strong (local) differential privacy level, over all pairs of databases.
 
-    The same number as :func:`leakage_capacity` (Makhdoumi-Fawaz 2013, Definition 7).
+    It equals :func:`leakage_capacity` (Makhdoumi-Fawaz 2013, Definition 7).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up; infinite where an output rules a database out.
+        Level in nats, rounded up. Infinite if an output excludes a database.
 
     Examples
     --------
@@ -266,9 +267,9 @@ def leakage_factor(
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Leakage factor I(X; Y) / H(X): the share of the database's entropy that the output tells.
+    """Compute the leakage factor I(X; Y) / H(X), the share of entropy that the output reveals.
 
-    Makhdoumi-Fawaz 2013, Definition 1; 0 for a database that is certain.
+    See Makhdoumi-Fawaz 2013, Definition 1. The factor is 0 if the database is certain.
 
     Parameters
     ----------
@@ -277,12 +278,12 @@ def leakage_factor(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Between 0 and 1; a bracket where the information or the entropy is one.
+        Factor between 0 and 1. A bracket if the information or the entropy is a bracket.
 
     Examples
     --------
@@ -306,10 +307,10 @@ def worst_leakage_factor(
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Worst-case leakage factor (H(X) - min_y H(X | Y = y)) / H(X).
+    """Compute the worst-case leakage factor (H(X) - min_y H(X | Y = y)) / H(X).
 
-    Makhdoumi-Fawaz 2013, Definition 7; 0 for a database that is certain, 1 when some output
-    settles it.
+    See Makhdoumi-Fawaz 2013, Definition 7. The factor is 0 if the database is certain, and 1 if
+    some output determines it.
 
     Parameters
     ----------
@@ -318,15 +319,15 @@ def worst_leakage_factor(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
-        O(N n m) for record-by-record channels, O(distinct records) where the records are
-        independent too. Counts, sums and histograms cost O(n sums + answers K) under priors with a
-        structure, mechanisms on types O(classes) under exchangeable ones.
+        Factor between 0 and 1, rounded up. A bracket if the entropy is a bracket. Cost O(N K) for a
+        matrix, O(N n m) for record-by-record channels, O(distinct records) if the records are also
+        independent. Counts, sums and histograms cost O(n sums + answers K) under structured priors.
+        Mechanisms on types cost O(classes) under exchangeable priors.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a sampler draws: its differential privacy level, and a channel that stands for it."""
+"""Realised distribution of a sampler: its differential privacy level, and its channel."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ INFORMATION_ERROR = 2.0**-40
 
 
 def realised_level(channel: AbstractChannel | ArrayLike) -> float:
-    """Differential privacy level of what ``channel.sample`` draws.
+    """Compute the differential privacy level of the draws of ``channel.sample``.
 
-    A sampler has the probabilities of its integer thresholds, and this is their level. Randomised
-    response has a realised level of at most epsilon. Other channels round every distribution to
-    integer weights out of 2^64; zeros stay zero and every positive probability is at least 2^-64,
-    so the level is finite where the nominal one is. Optimal and tilted mechanisms draw a database
-    in steps, and their level is the nominal one plus twice the largest error of these steps.
+    The sampler's integer thresholds determine its probabilities. For randomised response the
+    realised level is at most epsilon. Other channels round every distribution to integer weights
+    out of 2^64. Zeros stay zero and every positive probability is at least 2^-64, so the level is
+    finite if the nominal level is. Optimal and tilted mechanisms draw a database in steps. Their
+    level is the nominal level plus twice the largest error of these steps.
 
     Parameters
     ----------
