@@ -47,12 +47,12 @@ def sdpi_constant(
     gap: float = 1e-6,
     time_limit: float | None = 10.0,
 ) -> SdpiConstant:
-    """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
+    """Bound the strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
-    The supremum of D(QW || PW) / D(Q || P) over distributions Q of the database, where P is the
-    prior. If private data S influence the output only through the database, I(S; Y) <= S* I(S; X),
-    and S* is the smallest such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies
-    between rho^2 and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
+    S* is the supremum of D(QW || PW) / D(Q || P) over distributions Q of the database, where P is
+    the prior. If private data S influence the output only through the database, I(S; Y) <= S* I(S;
+    X), and S* is the smallest such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies
+    between rho^2 (:func:`maximal_correlation`) and eta (:func:`contraction_coefficient`).
 
     Parameters
     ----------
@@ -61,23 +61,24 @@ def sdpi_constant(
     prior : Distribution or 1-D array
         Distribution of the databases.
     gap : float
-        Relative width to reach.
+        Target relative width of the bracket.
     time_limit : float or None
-        Seconds, after which the bracket is returned as it stands: wider but valid. None bounds
-        the work instead, to some tenths of a second: the same bracket on every machine.
+        Seconds for the search. After them the current bracket is returned; it is wider but valid.
+        None bounds the work instead, so that the bracket is the same on every machine.
 
     Returns
     -------
     SdpiConstant
-        A :class:`Bracket` with ``law``, which attains the lower bound. The upper bound is proved,
-        and is at most the contraction coefficient of the databases that can occur.
+        A :class:`Bracket` with ``law``, the distribution Q that attains the lower bound. The upper
+        bound is proved. It is at most the contraction coefficient of the databases that can occur.
 
     Notes
     -----
-    Up to eight different output distributions are searched by branch and bound: random N x N
-    channels reach 1e-6 in about 0.02 s for N = 3, 0.1 s for 5 and 30 s for 6. Beyond, the upper
-    bound is the contraction coefficient and the lower bound the best of some local searches. For
-    independent records S* is the largest constant of a record (Ahlswede-Gacs 1976).
+    Up to eight different output distributions are searched by branch and bound. Random N x N
+    channels reach 1e-6 in about 0.02 s for N = 3, 0.1 s for 5 and 30 s for 6. For more output
+    distributions the upper bound is the contraction coefficient, and the lower bound is the best of
+    several local searches. For independent records S* is the largest constant of a record
+    (Ahlswede-Gacs 1976).
 
     Examples
     --------

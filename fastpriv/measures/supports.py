@@ -1,10 +1,10 @@
-"""What reports that support some values reveal about one record: sums over the supports.
+"""Measures of local mechanisms whose messages support a set of values of one record.
 
-With r = e^-epsilon and s the prior mass of the support of a report, the report has probability b (r
-+ (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures under a
-prior are means or extremes of functions of s under the distribution b of reports: over listed
-reports, over the distribution of the size of the support for a uniform prior, or between bounds
-that a mean, a variance and a range prove.
+Let r = e^-epsilon, and let s be the prior mass of the support of a message. The message has
+probability b (r + (1-r) s) / (r + (1-r) pi), and its information depends on s alone. So measures
+under a prior are means or extremes of functions of s under the distribution b of messages. They are
+computed over listed messages, or over the size of the support for a uniform prior. Otherwise a
+mean, a variance and a range prove bounds.
 """
 
 from __future__ import annotations
