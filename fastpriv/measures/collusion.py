@@ -20,7 +20,7 @@ from fastpriv.results import Bracket
 
 __all__ = ["Collusion", "collusion"]
 
-#: Conditional informations up to this are taken to be zero.
+#: Conditional informations up to this value count as zero.
 _NOTHING = 1e-12
 #: Bounds are raised by more than the relative error of an information.
 _UP = 1.0 + INFORMATION_ERROR

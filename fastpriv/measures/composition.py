@@ -32,7 +32,7 @@ __all__ = [
     "two_dataset_bound",
 ]
 
-#: Share of ln N between an entropy and the next point below it at which a capacity is taken.
+#: Share of ln N between an entropy and the next point below it with a computed capacity.
 _NEAR = 1e-3
 
 
@@ -73,7 +73,7 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
 def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
     """Return the channel of two outputs about one database.
 
-    The general algorithm takes both matrices. Cost O(N K_1 K_2).
+    The general algorithm uses both matrices. Cost O(N K_1 K_2).
     """
     return _joint(first, second)
 
@@ -87,7 +87,7 @@ def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
 
 @joined.register
 def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
-    """Join the outputs of every record, where both act record by record.
+    """Join the outputs of every record, if both channels act record by record.
 
     Cost O(distinct pairs of records).
     """
@@ -344,7 +344,7 @@ def pair_datasets(
     too_large = "the matrix of both data sets", "bound it with two_dataset_bound", check.MAX_MATRIX
     check.fits(size, *too_large)
     left, right = one.matrix(), two.matrix()
-    outputs = left.shape[1] * right.shape[1]  # reports need not fill the space that they are in
+    outputs = left.shape[1] * right.shape[1]  # messages need not fill their space
     check.fits(size * outputs, *too_large)
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
     laws = joint_laws(left[pairs[0]], right[pairs[1]])
@@ -369,7 +369,7 @@ def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel
     return mechanisms
 
 
-# What several releases reveal about a record, if the prior has an entropy of at least b.
+# Information of several outputs about a record, if the prior has an entropy of at least b.
 
 
 def constrained_composition_bound(
@@ -445,7 +445,7 @@ def constrained_composition_bound(
 def _majorant(
     channel: AbstractChannel, at: float, k: int, points: int, gap: float, seconds: float
 ) -> float:
-    """Return a bound on the least concave majorant of the constrained capacity, at an entropy."""
+    """Bound the smallest concave majorant of the constrained capacity at an entropy."""
     top = math.log(channel.space.size)
     if at == 0.0 or top == 0.0:
         return constrained_capacity(channel, 0.0, k=k, gap=gap, time_limit=seconds).upper
@@ -453,7 +453,7 @@ def _majorant(
     grid = np.unique([*np.linspace(0.0, top, points), near, at])
     share = seconds / len(grid)
     upper = constrained_capacity(channel, grid, k=k, gap=gap, time_limit=share).upper
-    # It does not increase, so between two points it is at most what it is at the first.
+    # It does not increase, so between two points it is at most its value at the first point.
     return _hull(np.append(0.0, grid[1:]), np.append(upper[0], upper[:-1]), at)
 
 

@@ -26,7 +26,7 @@ from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
-#: Databases up to which rows of equal roles are looked for in the matrix.
+#: Most databases for which the matrix is searched for records of equal roles.
 _LISTED = 64
 #: Most inputs of a search. Databases with the same output distribution count once for every value
 #: of a record. The search holds a few vectors of this length for each part.
@@ -37,9 +37,9 @@ _ENTRIES = 1 << 24
 _GAP = 1e-3
 #: Gap of the individual capacity, which is an upper bound.
 _FINE = 1e-9
-#: Share of the time limit that the individual capacity may take.
+#: Share of the time limit for the individual capacity.
 _FIRST = 0.5
-#: Relative distance from ln N below which b is taken to be ln N.
+#: Relative distance from ln N below which b counts as ln N.
 _TOP = 2.0**-51
 
 
@@ -249,7 +249,7 @@ def _solve(
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
             problem = problem or _problem(mechanism, k)
-            # The first search has what the individual capacity has left of its time.
+            # The first search gets the remaining time of the individual capacity.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
         bracket = _widened(bracket, mechanism.matrix_error, worst.upper)
@@ -263,7 +263,7 @@ def _solve(
 
 
 def _problem(channel: AbstractChannel, k: int) -> Constrained:
-    """Return the rows of different roles, each with its slices of distinct output laws."""
+    """Return the records of different roles, each with its distinct output distributions."""
     if k > 1:
         return _group_problem(channel, k)
     size = channel.space.size
@@ -320,9 +320,9 @@ def _widened(bracket: Bracket, error: float, most: float) -> Bracket:
 
 
 def _looked_at(kernels: RowKernels) -> list[Individual]:
-    """Return the rows with different channels.
+    """Return the records with different channels.
 
-    An output of a record reveals about this row alone.
+    An output of a record depends on this record alone.
     """
     individuals = []
     for kernel, users in kernels.groups():
@@ -353,7 +353,7 @@ def _order(kernels: list[Floats]) -> Ints:
 
 
 def _check_inputs(inputs: int, outputs: int) -> None:
-    """Refuse what no search would get anywhere with."""
+    """Reject problems that are too large for a search."""
     if inputs > _INPUTS or inputs * outputs > _ENTRIES:
         raise TooLarge(
             f"the search for a prior would have {short(inputs)} inputs with {short(outputs)} "

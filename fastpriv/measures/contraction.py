@@ -96,7 +96,7 @@ def _ends(matrix: Floats) -> tuple[float, float]:
 def contraction(channel: AbstractChannel) -> Bracket:
     """Contraction coefficient of a checked channel.
 
-    The general algorithm takes the matrix, and allows for its errors. Cost O(N^2 K).
+    The general algorithm uses the matrix, and widens by its error. Cost O(N^2 K).
     """
     eta, error = matrix_contraction(channel.nearest_matrix()), channel.matrix_error
     return perturbed(eta, error, extreme_level(channel)) if error else eta

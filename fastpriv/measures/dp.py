@@ -107,7 +107,7 @@ def _row_level(kernel: RowKernel) -> float:
 
 @neighbour_level.register
 def _hamming_neighbour_level(channel: HammingChannel) -> float:
-    """Epsilon itself, or 0 where no row has a second value."""
+    """Return epsilon, or 0 if no record has a second value."""
     return channel.epsilon if max(channel.space.sizes) > 1 else 0.0
 
 
@@ -165,7 +165,7 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
         )
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
-    if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
+    if channel.space.size <= FEW:  # some of R q underflows, or loses digits
         logs = -channel.log_tilt()[1]
         home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
@@ -183,7 +183,7 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in record i, and more.
 
     The entry (s, t) is for databases whose record i is s and t. With w the distribution q through
-    all rows but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
+    all records but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
     these cancel.
     """
     space, kernel = channel.space, channel.hamming_kernels[i]
@@ -217,12 +217,12 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
 
 
 def all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Floats:
-    """The largest of them over rows: the channel treats them alike, another prior may not."""
+    """Return the maximum over records: the channel treats them alike, another prior may not."""
     return np.asarray(np.max([home_ratios(channel, int(i), prior) for i in rows], axis=0))
 
 
 def _lines(vector: Floats, space: Space, i: int) -> Floats:
-    """Return a vector over databases with one line per setting of the rows but i."""
+    """Return a vector over databases with one row per setting of the records except i."""
     m, inner = space.sizes[i], int(space.strides[i])
     return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
@@ -230,11 +230,11 @@ def _lines(vector: Floats, space: Space, i: int) -> Floats:
 def live_level(
     channel: TiltedChannel, ratios: list[Floats], prior: Distribution | None = None
 ) -> float:
-    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
+    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over records, values and outputs.
 
-    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
-    value s that never comes out therefore never gives the full e^epsilon. Where only one value
-    does, the output says nothing about the row, and the prior's own ratios are left.
+    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). So
+    a value s that is never an output does not give the full e^epsilon. If only one value is an
+    output, the output reveals nothing about the record. Then only the ratios of the prior remain.
     """
     worst = [0.0]
     for rows, alive, ratio in zip(
@@ -251,7 +251,7 @@ def live_level(
 
 
 def products_error(prior: Distribution) -> float:
-    """Bound the error of a log-ratio of probabilities that were multiplied along the rows."""
+    """Bound the error of a log-ratio of probabilities that are products over records."""
     listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
     return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
 

@@ -79,7 +79,7 @@ def g_capacity(
     gain : 2-D array or gains.Row, optional
         Gain function ``gain[w, x]`` with no negative entry; see ``fastpriv.gains``.
     gap : float
-        Width in nats at which the search ends.
+        Width of the bracket at which the search ends.
     time_limit : float, optional
         Seconds after which no further linear program starts. By default the search ends after a
         fixed amount of work.
@@ -119,7 +119,7 @@ def g_capacity(
     problem = Problem(W[live], g[:, live] / tops[live], additive=False)
     bounds = search(problem, cap, check.real(gap, "gap", least=0.0), _limit(time_limit))
     law = np.zeros(len(tops))
-    with np.errstate(divide="ignore"):  # gains may be beyond the range of their quotients
+    with np.errstate(divide="ignore"):  # quotients of gains may overflow
         logs = np.log(bounds.prior) - np.log(tops[live])
     law[live] = np.exp(logs - logs.max())
     lower, upper = (math.log(max(1.0, end)) for end in (bounds.lower, bounds.upper))
@@ -308,7 +308,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
 
 
 def _uncommon(kernels: RowKernels) -> float:
-    """Return 1 - the product over rows of sum_y min_x p(y|x). Rounded up."""
+    """Return 1 - the product over records of sum_y min_x p(y|x). Rounded up."""
     logs = []
     for kernel, rows in kernels.groups():
         common = math.fsum(np.asarray(kernel.matrix).min(axis=0))
@@ -321,10 +321,12 @@ def _uncommon(kernels: RowKernels) -> float:
 
 
 def nearest_law(W: Floats, prior: Floats) -> float:
-    """Return the smallest sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
+    """Return the smallest sum_x p(x) TV(W_x, r) over distributions r, rounded up.
 
-    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the smallest
-    entries and spend what is left of the mass 1 where the rate is largest.
+    Cost O(N K log N).
+
+    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Start with the smallest
+    entries, and add the remaining mass at the outputs with the largest rate.
     """
     order = np.argsort(W, axis=0, kind="stable")
     values = np.take_along_axis(W, order, axis=0)
@@ -356,7 +358,7 @@ def _covers(prior: Distribution) -> bool:
 
 
 def _seen(channel: AbstractChannel, prior: Distribution) -> Floats:
-    """Return the rows of databases that occur."""
+    """Return the rows of databases that can occur."""
     logs = prior.logs_if_rare()
     occurs = prior.probabilities() > 0.0 if logs is None else logs > -math.inf
     return np.asarray(channel.nearest_matrix())[occurs]

@@ -268,7 +268,7 @@ def _measured(
 
 
 class _Own(NamedTuple):
-    """What depends on the prior."""
+    """Measures that depend on the prior."""
 
     information: Bracket | None = None
     guess: Bracket | None = None
@@ -277,7 +277,7 @@ class _Own(NamedTuple):
 
 
 def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
-    """Bound what depends on a known prior."""
+    """Bound the measures that depend on a known prior."""
     lower, upper = samples.information_of_rows(rows, prior, centre)
     live = prior > 0.0
     entropy = -float((prior[live] * np.log(prior[live])).sum())
@@ -288,7 +288,7 @@ def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
     guess = _logs(low / top, min(1.0, high) / top)
     # l(X -> y) grows with p(y|x) at its largest and falls with the others.
     joint_low, joint_high = prior[:, None] * rows.low, prior[:, None] * rows.high
-    # Chances of 1e-310 have quotients beyond the doubles: infinity is still above them.
+    # Quotients of probabilities of 1e-310 may overflow; infinity is a valid upper bound.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         most_others = joint_high.sum(axis=0) - joint_high
         least_others = np.maximum(joint_low.sum(axis=0) - joint_low - _LOG * joint_low.sum(), 0.0)
@@ -298,7 +298,7 @@ def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
 
 
 def _drawn(table: Floats, rows: Box, each: float) -> _Own:
-    """Bound what depends on a prior that inputs were drawn from."""
+    """Bound the measures that depend on an unknown prior of the inputs."""
     shape, whole = table.shape, float(table.sum())
 
     def bounded(counts: Floats) -> Box:
