@@ -196,7 +196,7 @@ def least_support(channel: AbstractChannel) -> int:
 
 @least_support.register
 def _product_least_support(channel: ProductChannel) -> int:
-    """Product over rows of the smallest number of values behind an output. O(distinct records)."""
+    """Multiply the smallest numbers of values behind an output. Cost O(distinct records)."""
     counts = [(k.matrix > 0.0).sum(axis=0) for k in channel.kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
     used = np.bincount(channel.kernels.assignment, minlength=len(least)).tolist()
@@ -206,7 +206,7 @@ def _product_least_support(channel: ProductChannel) -> int:
 @least_support.register(HammingChannel)
 @least_support.register(TiltedChannel)
 def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
-    """All databases, also where a probability rounds to 0."""
+    """Return the number of all databases, even if a probability rounds to 0."""
     return channel.space.size
 
 
@@ -305,14 +305,14 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     slack = (2.0 * len(weights) + 16.0 * prior.space.n * (max(prior.space.sizes) + 4)) * ULP
     slack += 64.0 * ULP + 2.0 * error
     rest = math.fsum(weights[others])
-    if rest < 0.5:  # near 1 the probability is known by what it lacks
+    if rest < 0.5:  # near 1 the probability is known by its complement
         return _normal(-math.log1p(-rest) * (1.0 - 2.0 * slack))
     chance = math.fsum(weights[sure & (low == u)])
     return max(0.0, -math.log(chance) - slack)
 
 
 def _normal(bound: float) -> float:
-    """Return a lower bound, or 0 where it is too small for a double to be rounded relatively."""
+    """Return a lower bound, or 0 if it is too small for relative rounding."""
     return bound if bound >= sys.float_info.min else 0.0
 
 
@@ -457,7 +457,7 @@ def value_range(
 
 
 def possible_databases(prior: Distribution) -> NDArray[np.bool_]:
-    """Return which databases can occur, also those that are too rare for a double."""
+    """Return which databases can occur, including those whose probability underflows."""
     logs = prior.logs_if_rare()
     return np.asarray(prior.probabilities() > 0.0 if logs is None else logs > -math.inf)
 
@@ -468,7 +468,7 @@ def every_database(prior: Distribution | None) -> bool:
 
 
 def settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
-    """Return the attribute values that some output settles; none for a constant attribute."""
+    """Return the attribute values that some output determines; none for a constant attribute."""
     if low.min() == high.max():
         return np.empty(0, dtype=np.int64)
     least, most = attribute_range(channel, low, high)
@@ -477,9 +477,9 @@ def settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
 
 @singledispatch
 def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return the least ``low`` and largest ``high`` over the databases that can cause each output.
+    """Return the smallest ``low`` and largest ``high`` over databases that can cause each output.
 
-    Through the matrix. An output that nothing causes keeps the neutral elements.
+    Use the matrix. An output that no database causes keeps the neutral elements.
     """
     return _support_range(np.array(channel.nearest_matrix()) > 0.0, low, high)
 
@@ -488,7 +488,7 @@ def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[In
 def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """One record after the other."""
     for i, m in enumerate(channel.space.sizes):
-        # Rows before i are outputs by now. Row i comes first, the rest behind it.
+        # Records before i are already outputs. Record i is the first axis, the others follow.
         seen = channel.kernels[i].matrix > 0.0
         before = math.prod(channel.output_space.sizes[:i])
         low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
@@ -502,7 +502,7 @@ def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> 
 def _hamming_or_tilted_attribute_range(
     channel: AbstractChannel, low: Ints, high: Ints
 ) -> tuple[Ints, Ints]:
-    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    """Every database can cause every output that occurs, even if its probability rounds to 0."""
     return low.min(keepdims=True), high.max(keepdims=True)
 
 
@@ -536,7 +536,7 @@ def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints
 
 
 def row_codes(attribute: Any, row: int, m: int) -> Ints:
-    """Return a number for each value of a record, equal where the attribute is equal."""
+    """Return a number for each value of a record; equal numbers mean equal attributes."""
     check.fits(m, "the attribute of every value of the row", "merge values", _VALUES)
     if callable(attribute):
         labels = [_called(attribute, value) for value in range(m)]
@@ -578,7 +578,7 @@ def _called(attribute: Callable[[int], Hashable], value: int) -> Hashable:
 
 
 def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distribution | None) -> bool:
-    """Whether some output settles a function of record i, given as a number for each value."""
+    """Whether some output determines a function of record i, given as a number for each value."""
     seen = row_causes(channel, prior, i)
     if seen is None:
         space = channel.space
@@ -599,9 +599,9 @@ def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distributi
 def row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """Return which values of record i can be behind each output, None where databases are listed.
+    """Return which values of record i can cause each output, None if databases are listed.
 
-    Outputs that leave the same values possible may be taken together.
+    Outputs that leave the same values possible may be merged.
     """
     return None
 
@@ -610,7 +610,7 @@ def row_causes(
 def _product_row_causes(
     channel: ProductChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """The row by itself, if the other records cannot rule out any of its values."""
+    """Use the record alone, if the other records cannot exclude any of its values."""
     if not (isinstance(prior, Product) or every_database(prior)):
         return None
     return np.asarray((channel.kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
@@ -621,7 +621,7 @@ def _product_row_causes(
 def _hamming_or_tilted_row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_]:
-    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    """Every database can cause every output that occurs, even if its probability rounds to 0."""
     return _occurs(channel, prior, i)[:, None]
 
 
@@ -629,7 +629,7 @@ def _hamming_or_tilted_row_causes(
 def _query_row_causes(
     channel: QueryChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """From the answers that each value of the row can have."""
+    """Use the answers that each value of the record can have."""
     if not every_database(prior):
         return None
     kernel = channel.kernel.matrix > 0.0
@@ -694,7 +694,7 @@ def remaining_uncertainty(
 
 @singledispatch
 def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return ln of the least posterior probability of a database that may occur, rounded down."""
+    """Return ln of the smallest posterior probability of a possible database, rounded down."""
     return _matrix_log_rarest(channel, prior)
 
 
@@ -722,7 +722,7 @@ def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
 
 
 def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
-    """Return ln of the least posterior probability, given columns up to a factor; 0 if certain."""
+    """Return ln of the smallest posterior probability, given scaled columns; 0 if certain."""
     if len(weights) == 1:
         return 0.0
     joint = weights[:, None] * matrix[:, matrix.max(axis=0) > 0.0]

@@ -112,7 +112,7 @@ def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats)
 def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
     """Expected Hamming distance between database and output, for checked arguments.
 
-    The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
+    The general algorithm uses the matrix. Outputs must be databases. Cost O(N^2 n).
     """
     return matrix_distance(channel, prior)
 
@@ -173,7 +173,7 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
 
 @expected_distance.register
 def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
-    """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
+    """Return h(epsilon) under the channel's own prior. Otherwise use the product channel."""
     if channel.is_own_prior(prior):
         return hamming_distance(channel.hamming_kernels)
     return expected_distance(channel.as_product, prior)
@@ -191,7 +191,7 @@ def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
-    """Expected number of records that R_epsilon moves: h(epsilon), for any row sizes."""
+    """Expected number of records that randomised response changes: h(epsilon)."""
     return math.fsum(
         len(rows) * (kernel.m - 1) * kernel.off
         for kernel, rows in row_kernels.groups()

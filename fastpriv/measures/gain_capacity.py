@@ -181,7 +181,7 @@ def additive_g_capacity(
     if size == 0.0:
         return GainCapacity(0.0, 0.0, None)
     scaled = g / size
-    # No prior can add more than the span of the gain times what is not common to all rows.
+    # No prior adds more than the span of the gain times the mass not common to all rows.
     off = _off(mechanism)
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
     cap = raised(float(np.ptp(scaled)) * (1.0 - common), 8.0)
@@ -210,7 +210,7 @@ def _matrices(channel: AbstractChannel, gain: GainLike) -> tuple[Floats, Floats]
 
 
 def _off(channel: AbstractChannel) -> float:
-    """Bound what errors of the matrix add to a gain of at most 1; nothing where rows are equal."""
+    """Bound the effect of matrix errors on a gain of at most 1; it is 0 if rows are equal."""
     error = channel.matrix_error
     return 2.0 * error if error and extreme_level(channel) > 0.0 else 0.0
 

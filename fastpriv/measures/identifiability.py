@@ -107,7 +107,7 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
     """Return the level from the joint distribution. Cost O(N K n).
 
-    Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
+    If the matrix has errors, the sum of the channel's and the prior's level is a second bound.
     """
     level = _joint_level(np.array(channel.nearest_matrix()), prior, channel.space)
     if channel.matrix_error == 0.0:
@@ -149,7 +149,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
-    """Return the posterior level under a prior given by logs, too rare for doubles."""
+    """Return the posterior level under a prior given by logarithms, if probabilities underflow."""
     with np.errstate(divide="ignore"):
         table = np.log(matrix) + logs[:, None]
     worst, seen = 0.0, table > -math.inf
@@ -252,7 +252,7 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
 
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
-    """Epsilon under the channel's own prior. Under another one that of the rows."""
+    """Return epsilon under the channel's own prior. Otherwise use the product channel."""
     if not channel.space.has_neighbours:
         return 0.0
     if channel.is_own_prior(prior):
@@ -263,7 +263,7 @@ def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution)
 
 @posterior_level.register
 def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> float:
-    """The level of the worst column where they are independent, otherwise through the matrix."""
+    """Return the level of the worst column if columns are independent, else use the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
         return _listed_level(channel, prior)
@@ -272,7 +272,7 @@ def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> fl
 
 @posterior_level.register
 def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
-    """Every two values are told apart by some report: epsilon + eps_X."""
+    """Return epsilon + eps_X: some message distinguishes any two values."""
     return round_up(channel.level + prior.epsilon_x())
 
 
@@ -302,7 +302,7 @@ class TypeOdds(NamedTuple):
 
 
 def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
-    """Return the odds of neighbours by their types; None where only a list would tell them."""
+    """Return the odds of neighbours by their types; None if they need a list."""
     query = Histogram(channel.space.n, channel.space.sizes[0])
     odds = query.odds(prior)
     if odds is None:
@@ -318,7 +318,7 @@ def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
 def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
     """Return the largest ln of posterior odds over moves of one record, and its place.
 
-    Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
+    Every output y of a type is possible for any two neighbours, up to the order of its records. So
     the odds of neighbours matter by their types only.
     """
     stack, entry = channel.all_classes, channel.all_entries

@@ -165,12 +165,12 @@ def refines(
 def _row_by_row(
     first: RowKernels, second: RowKernels, prior: Product | None, bounded: bool, time_limit: float
 ) -> Refinement:
-    """Compare products through their rows.
+    """Compare products record by record.
 
-    Processing every record by itself processes the product. Conversely, hold all rows but one
-    fixed, or draw them, in a processing of the product and look at that row's output alone: it is a
-    processing of the row, fed with noise of a known distribution. So the deficiency is at least the
-    largest of the rows' and at most their sum.
+    Processing every record by itself processes the product. Conversely, take a processing of the
+    product and fix or draw all records but one. The output of that record is then a processing of
+    the record alone, with noise of a known distribution. So the deficiency is at least the largest
+    deficiency of a record and at most their sum.
     """
     laws = np.zeros_like(first.assignment) if prior is None else prior.assignment
     parts_of = np.stack([first.assignment, second.assignment, laws], axis=1)

@@ -21,7 +21,7 @@ from fastpriv.measures.inputs import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
-#: Relative difference up to which two probabilities are taken to be equal.
+#: Relative difference up to which two probabilities count as equal.
 _SAME = 1e-12
 #: Most partial selections that are tried.
 _TRIED = 30_000
@@ -167,7 +167,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
 
 
 def _slices(query: Query) -> list[Sequence[Ints]]:
-    """Return the answers that each value of a row allows, for every row with a role of its own."""
+    """Return the answers that each value of a record allows, for every record of different role."""
     sizes = query.space.sizes
     problems = query.candidates(1, check.MAX_VECTOR)
     if any(p.group and len(p.slices) < sizes[p.group[0]] for p in problems):
@@ -177,7 +177,7 @@ def _slices(query: Query) -> list[Sequence[Ints]]:
 
 @singledispatch
 def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
-    """Return matrices with multiplicities: every output law is a product of one record of each.
+    """Return matrices and multiplicities; output distributions are products of their rows.
 
     In general this is the matrix of the channel, once.
     """
