@@ -416,7 +416,7 @@ def laws_lost(channel: AbstractChannel) -> float:
 
 @laws_lost.register
 def _tilted_laws_lost(channel: TiltedChannel) -> float:
-    """A zero may be a probability below the range of a double."""
+    """A zero may be a probability that underflows."""
     return 2.0 * NORMAL
 
 

@@ -169,8 +169,8 @@ def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
 def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
     """Add up the capacities of the records, each to its share of the gap. Cost O(distinct records).
 
-    Distributions that sum to s and t and their reference distributions have (s - s')(t - t') more
-    together, which matters where rows differ by no more than their sums do.
+    Let two distributions sum to s and t, and their reference distributions to s' and t'. Together
+    they add (s - s')(t - t'), which matters if rows differ by no more than their sums.
     """
     kinds, rows = channel.kernels.distinct, channel.kernels.assignment
     counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows, minlength=len(kinds)).tolist()
@@ -198,7 +198,7 @@ def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
     """
     weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
-    # Terms have relative errors of the sizes of classes, also where they nearly cancel.
+    # Terms have relative errors of the sizes of classes, even if they nearly cancel.
     terms = int(np.bincount(channel.all_classes.row).max())
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))

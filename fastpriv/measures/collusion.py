@@ -110,17 +110,19 @@ def collusion(
     Notes
     -----
     Lemma 2 of Makhdoumi-Fawaz 2013: I(S; Y1, Y2) <= I(S; Y1) + I(S; Y2) if the three form a Markov
-    chain in any order, and I(S; Y1, Y2) <= I(S; Y1) if the order is S - Y1 - Y2. Theorem 4:
-    I(S; Y1, Y2) <= lambda I(S; X1, X2) with lambda = max S*(X_i; Y_i), if
-    I(Y1; Y2) >= lambda I(X1; X2). Without the condition, a comparison with independent X1, X2
-    (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)),
-    which ``theorem_4`` reports. Because I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2), the
-    condition holds only if X1, X2 are independent, or if both constants are 0 or both are 1.
-    Corollary 2 replaces I(S; X1, X2) by H(S).
+    chain in any order. If the order is S - Y1 - Y2, I(S; Y1, Y2) <= I(S; Y1).
+
+    Theorem 4: let lambda = max S*(X_i; Y_i). If I(Y1; Y2) >= lambda I(X1; X2), then I(S; Y1, Y2) <=
+    lambda I(S; X1, X2). Without the condition, a comparison with independent X1, X2 (S* tensorises)
+    gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)). ``theorem_4`` reports this
+    bound. Corollary 2 replaces I(S; X1, X2) by H(S).
+
+    I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2). So the condition holds only if X1, X2 are
+    independent, or if both constants are 0 or both are 1.
 
     Examples
     --------
-    Two bits of which S is the exclusive or, each shown to one agent:
+    S is the exclusive or of two bits, and each agent sees one bit:
 
     >>> import numpy as np, fastpriv as fp
     >>> joint = np.zeros((2, 2, 2))

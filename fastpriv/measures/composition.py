@@ -396,7 +396,7 @@ def constrained_composition_bound(
         The mechanisms, all on the same databases, with outputs that are independent given the
         database.
     b : float
-        Smallest entropy of the prior in nats, 0 .. ln N.
+        Minimum entropy of the prior in nats, 0 .. ln N.
     k : int
         Size of the group of records, 1 .. n.
     points : int

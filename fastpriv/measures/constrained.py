@@ -333,11 +333,11 @@ def _looked_at(kernels: RowKernels) -> list[Individual]:
 
 
 def _order(kernels: list[Floats]) -> Ints:
-    """Return pairs of outputs, the first of which has the larger posterior without loss.
+    """Return pairs of outputs; without loss the first output has the larger posterior.
 
-    Where all values and outputs of every record can be turned by one place together, some turn
-    moves the largest posterior to the first output. After that, rows with the same channel can be
-    put in order by the outputs in which they alone differ from the first one.
+    If a cyclic shift of all values and outputs of every record leaves the channel unchanged, some
+    shift moves the largest posterior to the first output. Then records with the same channel can be
+    ordered by the outputs in which they alone differ from the first output.
     """
     strides = np.cumprod([1, *(kernel.shape[1] for kernel in kernels[::-1])])[-2::-1]
     pairs = []
