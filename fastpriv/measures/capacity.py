@@ -161,7 +161,7 @@ def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
 
 @capacity.register
 def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
-    """Use each answer that occurs once."""
+    """Use every answer that occurs, counted once."""
     return matrix_capacity(channel.occurring_rows(), gap)[0]
 
 
@@ -332,7 +332,7 @@ def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Flo
 
 @singledispatch
 def searched_entries(channel: AbstractChannel) -> int:
-    """Return how many numbers an optimisation over all databases goes through."""
+    """Return how many numbers an optimisation over all databases processes."""
     return channel.space.size * channel.output_count
 
 

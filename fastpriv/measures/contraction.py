@@ -104,7 +104,7 @@ def contraction(channel: AbstractChannel) -> Bracket:
 
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
-    """Use each answer that occurs once."""
+    """Use every answer that occurs, counted once."""
     return matrix_contraction(channel.occurring_rows())
 
 
@@ -270,7 +270,7 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
-    # Of n + 1 probabilities, all at most the total, each may lose a few of the smallest doubles.
+    # Each of the n + 1 probabilities may lose a few of the smallest doubles by underflow.
     lost = (8 * n + 8) * LEAST if kernel.epsilon > 0.0 else 0.0
     low, high = value * (1.0 - error) - lost, value * (1.0 + error) + lost
     return Bracket(min(max(low, 0.0), 1.0), min(high, 1.0))

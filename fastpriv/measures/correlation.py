@@ -203,7 +203,7 @@ def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracke
 def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
     """Under its own prior, use randomised response on q: correlation is symmetric in X and Y.
 
-    Use differences of rows if they fit in memory.
+    Use differences of rows if they fit.
     """
     formed = channel.excess()
     if formed is not None:
@@ -230,7 +230,7 @@ def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> 
 
 @correlation.register
 def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
-    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
+    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise use the matrix."""
     types = prior.by_type()
     if types is None or channel.space.m != 2:
         return matrix_correlation(channel.nearest_matrix(), prior.probabilities())
@@ -303,7 +303,7 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
 @rows_correlation.register(HiddenMarkov)
 @rows_correlation.register(Markov)
 def _hidden_markov_or_markov_rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
-    """Through the vector while it fits, otherwise a bracket."""
+    """Use the vector if it fits, otherwise return a bracket."""
     if prior.space.size <= _LONGEST:
         return vector_correlation(prior.probabilities(), kernels)
     return _between(prior, kernels)
@@ -382,14 +382,14 @@ def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, li
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
     """Maximal correlation across a record-by-record channel, from the vector of any prior.
 
-    Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
+    A small matrix is used directly. Otherwise the cost is O(N n) for each of some hundred products.
     """
     p, axes = _restricted(prior / prior.sum(), row_kernels)
     inputs = math.prod(len(axis.matrix) for axis in axes)
     outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:
         whole, seen = reduce(Axis.times, axes), p > 0.0
-        # Differences as small as 1e-300 may be lost when they are multiplied.
+        # Products of differences as small as 1e-300 may underflow.
         least = _LOST if any(0.0 < np.abs(a.excess).max() < _LOST for a in axes) else 0.0
         rho = excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
         return Bracket(rho.lower, max(rho.upper, least if seen.sum() > 1 else 0.0))
@@ -466,7 +466,7 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
     return e
 
 
-# Maximal correlation of exchangeable records and their outputs, all through one kernel.
+# Maximal correlation of exchangeable records and their outputs, all with one kernel.
 #
 # Functions of the records split into functions of the type alone, and functions orthogonal to all
 # of them. The operator B = sqrt(p/q) W of the correlation keeps both parts. On the first part B is
@@ -474,9 +474,9 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
 # attained by functions that change sign if records 1 and 2 are exchanged, because every irreducible
 # part of it holds such a function. On them B acts by the 2 x 2 minors of W in records 1 and 2, and
 # by W in the other n - 2 records. With the absolute values of the minors the operator is
-# non-negative, so that its
-# norm is attained by functions of the type of the other records: an upper bound. With the minors
-# themselves such functions give a lower bound. For bits there is one minor, and both are the same.
+# non-negative. Its norm is attained by functions of the type of the other records: an upper bound.
+# With the minors themselves such functions give a lower bound. For bits there is one minor, and
+# both bounds are equal.
 
 
 def fits(n: int, kernel: RowKernel) -> bool:

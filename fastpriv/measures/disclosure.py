@@ -49,7 +49,7 @@ _BLOCK = 1 << 20
 _VALUES = 1 << 20
 #: A function of the value of one record.
 RowFunction = Callable[[int], Hashable] | Mapping[int, Hashable] | Sequence[Hashable]
-#: Products below may have lost digits. They count as zero, which is on the safe side.
+#: Products below this may have lost digits. They count as zero, which is conservative.
 _TINY = 1e-290
 
 
@@ -699,7 +699,7 @@ def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def _matrix_log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
-    """Through the matrix."""
+    """Use the matrix."""
     weights = prior.probabilities()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]

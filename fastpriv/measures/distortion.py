@@ -104,7 +104,7 @@ def _stack_distortion(
 
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
-    """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
+    """Return the sum of p(x) W[x, y] metric[x, y], from the matrix. Cost O(N K)."""
     return float(prior.probabilities() @ (channel.nearest_matrix() * metric).sum(axis=1))
 
 
@@ -157,8 +157,8 @@ def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> 
 def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable records. Through the matrix
-    while it is small: its terms are positive.
+    Under another prior the cost is O(N n), or O(types^2) for exchangeable records. A small matrix
+    is used directly, because its terms are positive.
     """
     if channel.is_own_prior(prior):
         return hamming_distance(channel.hamming_kernels)

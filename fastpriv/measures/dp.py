@@ -82,7 +82,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
-    """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
+    """Return the largest ln W[x, y]/W[x', y] over neighbours, from the matrix. Cost O(N K n)."""
     return matrix_level(table(channel), channel.space.axes)
 
 
@@ -232,7 +232,7 @@ def live_level(
 ) -> float:
     """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over records, values and outputs.
 
-    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). So
+    If record i of x changes from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). So
     a value s that is never an output does not give the full e^epsilon. If only one value is an
     output, the output reveals nothing about the record. Then only the ratios of the prior remain.
     """
@@ -259,8 +259,8 @@ def products_error(prior: Distribution) -> float:
 def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
     """Bound the error of ln (R q)(x)/(R q)(x') from R q itself, or from its logarithms.
 
-    Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
-    added up instead have a relative error, and their difference has lost what they share.
+    Each entry of R q, and thus its logarithm, has an error of ``row_slack``. Sums of logarithms
+    have a relative error instead, and their difference loses the common part.
     """
     error = 2.0 * row_slack(channel.hamming_kernels)
     return (

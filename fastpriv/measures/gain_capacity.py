@@ -273,9 +273,9 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
 
     Notes
     -----
-    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of knowing
-      nothing. A
-      distribution r is filled greedily, since the sum is convex and piecewise linear in each r(y).
+    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of an
+      uninformative channel. The sum is convex and piecewise linear in each r(y), so r is filled
+      greedily.
     - Spanning gains: the mean total variation between posterior and prior, the Kantorovich
       distance of the hyper-distributions (Alvim et al. 2014).
     - Bounded gains: 1 - sum_y min_x p(y|x) over databases that occur, whatever the prior is

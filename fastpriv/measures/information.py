@@ -122,12 +122,12 @@ def _product_information(channel: ProductChannel, prior: Distribution) -> float 
 
 @information.register
 def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
-    """Use differences of rows if they fit in memory. Otherwise O(N n) for a dense prior.
+    """Use differences of rows if they fit. Otherwise O(N n) for a dense prior.
 
     Under its own prior it is the information of randomised response on q. Under another dense prior
     it is E ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the distribution of Y. These
-    logarithms cancel, so the absolute error is a few ulp of n ln m. In types for exchangeable
-    records, at a cost of O(types^2).
+    logarithms cancel, so the absolute error is a few ulp of n ln m. Exchangeable records are
+    computed by types, at a cost of O(types^2).
     """
     formed = channel.excess()
     if formed is not None:

@@ -110,7 +110,7 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
 
 
 def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
-    """Return one output as rows of the output space, from its index or its rows."""
+    """Return one output as an element of the output space, from its index or its values."""
     space: Space = mechanism.output_space
     if check.array(y, "y").ndim == 0:
         number = check.integer(y, "y", 0)
@@ -162,11 +162,11 @@ def sparse_matrix(channel: Any) -> Any:
     return matrix
 
 
-# Stacks: many plain matrices of one shape, measured by one call.
+# Stacks: many matrices of one shape, measured by one call.
 #
-# Each matrix W[b] of a stack (B, N, K) is a channel of one record with N values. A stack is worked
-# through in blocks that fit the cache, split over threads. Nothing of the size of the stack is
-# made.
+# Each matrix W[b] of a stack (B, N, K) is a channel of one record with N values. A stack is
+# processed in blocks that fit the cache, split over threads. No array of the size of the stack is
+# allocated.
 
 
 def is_stack(channel: object, out: object = None) -> bool:

@@ -192,7 +192,7 @@ def _type_extreme_level(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _tilted_extreme_level(channel: TiltedChannel) -> float:
-    """From the largest and smallest tilt behind every output. Cost O(N n m), or O(types)."""
+    """Use the largest and smallest tilt of every output. Cost O(N n m), or O(types)."""
     types = channel.by_type
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
@@ -416,7 +416,7 @@ def _kernel_maxima(kernel: RowKernel) -> float:
 
 @_kernel_maxima.register
 def _symmetric_kernel_maxima(kernel: Symmetric) -> float:
-    """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
+    """Randomised response: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
     if kernel.m == 1:
         return 0.0
     top = product_up(kernel.m - 1, -expm1_down(-kernel.epsilon))

@@ -156,9 +156,9 @@ def _query_realised(channel: QueryChannel) -> tuple[AbstractChannel, float]:
 def _type_drawn_level(channel: TypeChannel) -> float:
     """The level of the entries, plus two errors of a few ulp.
 
-    A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
-    likely without error. The probabilities of the classes are divided by their sum, which is not
-    exactly 1.
+    A class is drawn by at most 32 coins, each with an error of some ulp. The outputs of a class are
+    equally likely without error. The probabilities of the classes are divided by their sum, which
+    is not exactly 1.
     """
     totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())

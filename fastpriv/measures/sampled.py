@@ -203,9 +203,9 @@ def leakage_from_counts(
     - I(X; Y) is at most sum_x p(x) D(W_x || q) for every distribution q, and at least
       sum p(x, y) ln V(x|y)/p(x) for every V. Over the intervals, the first is bounded by chords
       and the second is linear. Both q and V are improved in turn.
-    - Posterior vulnerability is at least the success of one way of guessing, and at most a sum of
-      largest upper bounds, less what rows that add up to one cannot have.
-    - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at ends of the intervals.
+    - Posterior vulnerability is at least the success probability of one guessing strategy. It is at
+      most a sum of largest upper bounds, less the mass above one in a row.
+    - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at bounds of the intervals.
 
     Examples
     --------

@@ -359,7 +359,7 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
-    """From the largest and smallest tilt behind every output. Cost O(N n m)."""
+    """Use the largest and smallest tilt of every output. Cost O(N n m)."""
     law, home = channel.base_and_mixture()
     tilt = -np.log(home)
     most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
@@ -398,7 +398,7 @@ def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
 
 
 def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Through the leakages of all outputs."""
+    """Use the leakages of all outputs."""
     y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
     return y, _cause(prior, kernels, y)
 
@@ -433,7 +433,7 @@ def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
 
 @_row_leading.register
 def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
-    """R_epsilon: the rarest value that occurs, twice."""
+    """Randomised response: the rarest value that occurs, twice."""
     y = int(np.where(law > 0, law, math.inf).argmin())
     return y, y
 
@@ -461,7 +461,7 @@ def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int
 
 
 def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Through the vector of the prior."""
+    """Use the vector of the prior."""
     p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
         m, inner = space.sizes[i], int(space.strides[i])
@@ -490,7 +490,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Exchangeable records: by the counts of the other records, those of the steepest line."""
+    """Exchangeable records: use the counts of the other records on the steepest line."""
     lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
