@@ -1,4 +1,4 @@
-"""Approximate differential privacy: how much probability breaks the ratio e^epsilon."""
+"""Approximate differential privacy: the smallest delta for a given epsilon, and the inverse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from fastpriv.measures.inputs import as_channel, is_stack, stacked
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
-#: Most terms over all pairs of rows of a matrix that are not split over threads.
+#: Most terms over all pairs of matrix rows that one thread computes.
 _FEW = 1 << 19
 #: Levels beyond which probabilities may underflow.
 _UNDERFLOW = 600.0
@@ -61,7 +61,7 @@ def hockey_stick(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Smallest delta for which a mechanism is (epsilon, delta)-differentially private.
+    """Compute the smallest delta at which a mechanism is (epsilon, delta)-DP.
 
     delta(epsilon) = max over neighbours x, x' of sum_y (p(y|x) - e^epsilon p(y|x'))_+, the
     hockey-stick divergence (Makhdoumi-Fawaz 2013, Definition 7, last item).
@@ -72,21 +72,21 @@ def hockey_stick(
         The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
         the output distribution for value x.
     epsilon : float or array
-        Levels of at least 0, in nats.
+        Privacy levels in nats, at least 0.
     out : array, optional
-        Where to put the deltas of a stack.
+        Array that receives the deltas of a stack.
 
     Returns
     -------
     float or ndarray
-        Delta in [0, 1] for each epsilon, rounded up; 0 from ``dp_level(channel)`` on. A stack gets
-        an array of shape ``(B, *epsilon.shape)``.
+        Delta in [0, 1] for each epsilon, rounded up. It is 0 if epsilon is at least
+        ``dp_level(channel)``. For a stack, an array of shape ``(B, *epsilon.shape)``.
 
     Notes
     -----
-    Cost per epsilon: closed form for E_d. O(m^2 K) per distinct row for channels that act row by
-    row, because the factors of the rows that two neighbours share sum to one. O(K) per pair of
-    answers for a query. O(N n (m-1) K) through the matrix otherwise.
+    Cost per epsilon: closed form for randomised response (E_d). Channels that act record by record
+    cost O(m^2 K) per distinct record, because neighbours differ in one record only. A query costs
+    O(K) per pair of answers. Other channels cost O(N n (m-1) K) on the matrix.
 
     Examples
     --------
@@ -123,23 +123,23 @@ def _stack_deltas(
 
 
 def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
-    """Smallest epsilon for which a mechanism is (epsilon, delta)-differentially private.
+    """Compute the smallest epsilon at which a mechanism is (epsilon, delta)-DP.
 
-    The inverse of :func:`hockey_stick`. The curve of every pair of neighbours is piecewise linear
-    in e^epsilon, so the crossing is computed exactly, piece by piece.
+    This is the inverse of :func:`hockey_stick`. For each pair of neighbours, delta is piecewise
+    linear in e^epsilon, so the crossing has a closed form on each piece.
 
     Parameters
     ----------
     channel : channel or 2-D array
         The mechanism.
     delta : float
-        In [0, 1]; 0 asks for the differential privacy level.
+        Probability in [0, 1]. With 0 the result is the differential privacy level.
 
     Returns
     -------
     float
-        Epsilon >= 0 in nats, rounded up. Infinite when some database gives more than ``delta`` to
-        outputs that are impossible for a neighbour. Cost as for a few epsilons of
+        Epsilon >= 0 in nats, rounded up. Infinite if some database gives probability above
+        ``delta`` to outputs that are impossible for a neighbour. The cost is a few evaluations of
         :func:`hockey_stick`.
 
     Examples
@@ -165,7 +165,7 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
-    """With one record, all pairs of rows of a small matrix in one call."""
+    """With one record, compare all pairs of rows of a small matrix in one call."""
     matrix = channel.table()
     if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
         return excesses(neighbour_laws(channel), epsilons)
@@ -177,28 +177,28 @@ def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
 
 @excess.register
 def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
-    """E_d: the one output that favours x, a - e^t b = a (1 - e^(t - epsilon)).
+    """Randomised response: one output favours x, a - e^t b = a (1 - e^(t - epsilon)).
 
-    It is largest for the rows with the fewest values.
+    It is largest for the records with the fewest values.
     """
     return _kept_excess(_most_kept(channel), channel.epsilon, epsilons)
 
 
 @excess.register
 def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
-    """The reports that support x and not x', as the one output of E_d."""
+    """Messages that support x and not x' act as the one output of randomised response."""
     return _kept_excess(channel.most_different_rows()[0, 0], channel.level, epsilons)
 
 
 def _kept_excess(kept: float, level: float, epsilons: Floats) -> Floats:
-    """Return a (1 - e^(t - epsilon)) for a probability a that is e^epsilon times that of x'."""
+    """Return a (1 - e^(t - epsilon)) for probabilities a under x and a e^-epsilon under x'."""
     deltas = raised(-kept * np.expm1(np.minimum(epsilons - level, 0.0)), 16.0)
     # Below the level there is some excess, though it may be less than the smallest double.
     return np.where((epsilons < level) & (kept > 0.0), np.maximum(deltas, LEAST), deltas)
 
 
 def _most_kept(channel: HammingChannel) -> float:
-    """Return the largest probability a that a row of two or more values keeps its value."""
+    """Return the largest probability a that a record of two or more values keeps its value."""
     return max((k.stay for k in channel.symmetric() if k.m > 1), default=0.0)
 
 
@@ -210,13 +210,13 @@ def excess_crossing(channel: AbstractChannel, delta: float) -> float:
 
 @excess_crossing.register
 def _hamming_excess_crossing(channel: HammingChannel, delta: float) -> float:
-    """E_d: a (1 - e^(t - epsilon)) falls to delta at t = epsilon + ln(1 - delta/a)."""
+    """Randomised response: a (1 - e^(t - epsilon)) is delta at t = epsilon + ln(1 - delta/a)."""
     return _kept_crossing(_most_kept(channel), channel.epsilon, delta)
 
 
 @excess_crossing.register
 def _support_excess_crossing(channel: SupportChannel, delta: float) -> float:
-    """The same for the reports that support x and not x'."""
+    """The same for the messages that support x and not x'."""
     return _kept_crossing(channel.most_different_rows()[0, 0], channel.level, delta)
 
 
@@ -225,7 +225,7 @@ def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
     if share >= 1.0:
         return 0.0
     level = epsilon + math.log1p(-share)
-    # The probability a is good to 4 units, which log1p amplifies where the share is close to 1.
+    # The probability a has an error of 4 units. log1p amplifies it if the share is close to 1.
     level += 2.0**-50 * (epsilon + share / (1.0 - share))
     return min(max(level, 0.0), epsilon)
 
@@ -234,7 +234,7 @@ def _kept_crossing(kept: float, epsilon: float, delta: float) -> float:
 def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
     """Yield output distributions, and which pairs of them neighbours have, through the matrix.
 
-    Only outputs that tell the two apart matter, so a structure may leave out common factors.
+    Only outputs that distinguish the two matter, so a structure may omit common factors.
     """
     matrix = np.array(channel.nearest_matrix(), order="C")
     for x, other in channel.space.neighbour_pairs():
@@ -243,10 +243,10 @@ def neighbour_laws(channel: AbstractChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
-    """Laws of one record, per distinct kernel: the factors of the other records sum to one."""
+    """Distributions of one record per distinct kernel; factors of other records sum to one."""
     for kernel in channel.kernels.distinct:
         for laws, pairs in all_pairs(kernel.matrix):
-            if isinstance(kernel, Symmetric):  # computed, so the laws of a pair are rounded apart
+            if isinstance(kernel, Symmetric):  # computed, so a pair is rounded apart
                 yield from apart(laws, [(pairs[:, 0], pairs[:, 1])], 1)
             else:
                 yield laws, pairs
@@ -254,10 +254,10 @@ def _product_neighbour_laws(channel: ProductChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
-    """Reports that support one, the other, or both or none of two values told apart best.
+    """Messages that support one, the other, or both or none of the two most distinct values.
 
-    The excess of a pair is proportional to the probability to support one of them and not the
-    other.
+    The excess of a pair is proportional to the probability that a message supports one value and
+    not the other.
     """
     steps = np.array([0, 1]), np.array([1, 0])
     yield from apart(channel.most_different_rows(), [steps], 1)
@@ -265,14 +265,14 @@ def _support_neighbour_laws(channel: SupportChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _columns_neighbour_laws(channel: ColumnsChannel) -> Iterator[Pairs]:
-    """Those of every column: the factors of the others sum to one."""
+    """Distributions of every column: the factors of the other columns sum to one."""
     for column in channel.columns:
         yield from neighbour_laws(column)
 
 
 @neighbour_laws.register
 def _record_laws(channel: RecordChannel) -> Iterator[Pairs]:
-    """Through the matrix; where its entries are computed, the laws of a pair are rounded apart."""
+    """Use the matrix; if its entries are computed, round the distributions of a pair apart."""
     matrix, steps = np.array(channel.nearest_matrix(), order="C"), channel.space.neighbour_pairs()
     if _computed(channel):
         yield from apart(matrix, steps, channel.columns.space.n)
@@ -290,7 +290,7 @@ def _query_neighbour_laws(channel: QueryChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
-    """Distributions of the class of y and of its value in the row that moves, for every move.
+    """Distributions of the class of y and of its value in the record that changes.
 
     Cost O(classes). The distributions of a pair are rounded apart.
     """
@@ -307,7 +307,7 @@ def _type_neighbour_laws(channel: TypeChannel) -> Iterator[Pairs]:
 
 @neighbour_laws.register
 def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
-    """Distributions of y_i given x: only y_i tells databases apart that differ in record i.
+    """Distributions of y_i given x: only y_i distinguishes databases that differ in record i.
 
     Cost O(N n) for each record. The distributions of a pair are rounded apart.
     """
@@ -326,13 +326,13 @@ def _tilted_neighbour_laws(channel: TiltedChannel) -> Iterator[Pairs]:
 
 
 def _factors(channel: TiltedChannel) -> int:
-    """Return the factors that the error of the laws is counted in; a logarithm t is |t| of them."""
+    """Return the factors that count the error of the distributions; a logarithm t counts |t|."""
     n = channel.space.n
     return n + math.ceil(n * (channel.epsilon + 10.0) + 1000.0) if channel.is_rare else n
 
 
 def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
-    """Distributions of y_i given x by logarithms, where weights underflow."""
+    """Distributions of y_i given x by logarithms, if weights underflow."""
     logs = channel.base.logs_if_rare()
     with np.errstate(divide="ignore"):
         start = np.log(channel.base.probabilities()) if logs is None else logs
@@ -349,7 +349,7 @@ def _rare_laws(channel: TiltedChannel, i: int) -> Floats:
 
 @neighbour_laws.register
 def _tilted_product_neighbour_laws(channel: TiltedProduct) -> Iterator[Pairs]:
-    """Those of the rows, rounded apart."""
+    """Distributions of the records, rounded apart."""
     for kernel in channel.as_product.kernels.distinct:
         occurs = kernel.occurs if isinstance(kernel, TiltedRow) else None
         for laws, pairs in all_pairs(kernel.matrix):
@@ -358,7 +358,7 @@ def _tilted_product_neighbour_laws(channel: TiltedProduct) -> Iterator[Pairs]:
 
 @singledispatch
 def laws_apart(channel: AbstractChannel) -> float:
-    """Return the relative error by which ``neighbour_laws`` rounds the laws of a pair apart."""
+    """Return the relative error by which ``neighbour_laws`` rounds a pair apart."""
     return 0.0
 
 
@@ -376,7 +376,7 @@ def _record_apart(channel: RecordChannel) -> float:
 
 
 def _computed(channel: RecordChannel) -> bool:
-    """Whether entries of the matrix are products over rows or columns, or otherwise computed."""
+    """Whether matrix entries are products over records or columns, or otherwise computed."""
     return not isinstance(channel.columns, Channel | QueryChannel)
 
 
@@ -407,16 +407,16 @@ def _type_laws_apart(channel: TypeChannel) -> float:
 
 @singledispatch
 def laws_lost(channel: AbstractChannel) -> float:
-    """Return the absolute error of the entries of ``neighbour_laws``, where digits underflow.
+    """Return the absolute error of the entries of ``neighbour_laws`` by underflow.
 
-    0 for channels that are given by entries, whose zeros are zeros.
+    It is 0 for channels given by entries, because their zeros are exact.
     """
     return 0.0
 
 
 @laws_lost.register
 def _tilted_laws_lost(channel: TiltedChannel) -> float:
-    """A zero may be a probability below the range of a double."""
+    """A zero may be a probability that underflows."""
     return 2.0 * NORMAL
 
 
@@ -424,7 +424,7 @@ def _tilted_laws_lost(channel: TiltedChannel) -> float:
 @laws_lost.register(RecordChannel)
 @laws_lost.register(SupportChannel)
 def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
-    """Zeros are probabilities below the range of a double where the level is large, and finite."""
+    """Zeros are probabilities that underflow, if the level is large and finite."""
     return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
 
 

@@ -29,7 +29,7 @@ from fastpriv.spaces import Space
 
 __all__ = ["capacity_prior", "channel_capacity"]
 
-#: Capacities above have rounded away what sums of rows that are not quite one can add.
+#: Above this capacity, row sums that are not exactly one change it by less than its rounding.
 _CROSSED = 1e-12
 
 
@@ -40,31 +40,33 @@ def channel_capacity(channel: ArrayLike, *, gap: float = ...) -> Bracket | Brack
 def channel_capacity(
     channel: AbstractChannel | ArrayLike, *, gap: float = 1e-9
 ) -> Bracket | Brackets:
-    """Shannon capacity of a mechanism: the largest mutual information over all priors, in nats.
+    """Bound the Shannon capacity of a mechanism, the largest mutual information over priors.
 
-    C = max over p of I(p, W). It is certified by duality: for the output distribution q of any
-    prior p, sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q).
+    C = max over p of I(p, W). Duality proves the bounds: for the output distribution q of any prior
+    p, sum_x p(x) D(W_x || q) <= C <= max_x D(W_x || q).
 
     Parameters
     ----------
     channel : channel, 2-D array or 3-D array
-        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are taken
-        as the floats they are: a row that sums to 1 + 1e-16 is not divided by its sum.
+        The mechanism, or a batch of B mechanisms as an array of shape (B, N, K). Rows are used
+        without normalisation: a row that sums to 1 + 1e-16 is not divided by its sum.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat. With 0 the bracket is
-        as narrow as rounding allows. If the gap cannot be reached, the bracket is wider but valid.
+        Target width of the bracket in nats, relative for capacities below one nat. With 0 the
+        bracket is as narrow as rounding allows. If the target is not reached, the bracket is wider
+        but valid.
 
     Returns
     -------
     Bracket or Brackets
-        One bracket, or the brackets of the whole batch. Positive capacities below 1e-280 get
-        Bracket(0, 1e-280).
+        Capacity in nats, rounded outwards; one bracket for each mechanism of a batch. Positive
+        capacities below 1e-280 give Bracket(0, 1e-280).
 
     Notes
     -----
-    Two rows need the root of one function. More take an interior-point method with about ten steps
-    of O(N^2 K), beyond 64 rows on a subset that may carry mass. The capacities of independent
-    records add up. A query counts each answer once, a mechanism on types each type.
+    A matrix with two rows needs the root of one function. More rows need an interior-point method
+    with about ten steps of O(N^2 K). Beyond 64 rows it runs on a subset of rows that may have
+    positive probability. The capacities of independent records add up. A query uses each answer
+    once, and a mechanism on types uses each type once.
 
     Examples
     --------
@@ -100,14 +102,14 @@ def capacity_prior(
     channel : channel, 2-D array or 3-D array
         The mechanism, or a batch of B mechanisms as an array of shape (B, N, K).
     gap : float
-        As for :func:`channel_capacity`. Its lower bound is the mutual information under this prior,
-        up to the rounding of the prior's probabilities.
+        As for :func:`channel_capacity`. The lower bound of that function is the mutual information
+        under this prior, up to the rounding of the prior's probabilities.
 
     Returns
     -------
     Distribution or ndarray
-        A prior on the channel's space, which is a product if the channel acts record by record. A
-        batch gets an array of shape (B, N) with one distribution in each record.
+        A prior on the channel's space. It is a product if the channel acts record by record. For a
+        batch, an array of shape (B, N) with one distribution in each row.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def capacity_prior(
 
 
 def _checked(given: NDArray[Any]) -> Floats:
-    """Return a matrix or a batch of them as (B, N, K), every row a distribution."""
+    """Return a matrix or a batch as (B, N, K); every row is a distribution."""
     if given.ndim not in (2, 3) or given.size == 0:
         raise InvalidInput(
             "a plain channel must be a matrix, or a batch of shape (B, N, K) with no empty side; "
@@ -146,29 +148,29 @@ def _checked(given: NDArray[Any]) -> Floats:
 def capacity(channel: AbstractChannel, gap: float) -> Bracket:
     """Largest I(X; Y) over priors, for checked arguments.
 
-    The general algorithm takes the matrix.
+    The general algorithm uses the matrix.
     """
     return matrix_capacity(table(channel), gap)[0]
 
 
 @capacity.register
 def _record_capacity(channel: RecordChannel, gap: float) -> Bracket:
-    """The capacity of the columns: a law of records is a law of their databases."""
+    """Return the capacity of the columns: a prior of the record is a prior of the columns."""
     return capacity(channel.columns, gap)
 
 
 @capacity.register
 def _query_capacity(channel: QueryChannel, gap: float) -> Bracket:
-    """Take the answers that occur, each of them once."""
+    """Use every answer that occurs, counted once."""
     return matrix_capacity(channel.occurring_rows(), gap)[0]
 
 
 @capacity.register
 def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
-    """Add up the capacities of the rows, each to its share of the gap. Cost O(distinct records).
+    """Add up the capacities of the records, each to its share of the gap. Cost O(distinct records).
 
-    Distributions that sum to s and t and their reference distributions have (s - s')(t - t') more
-    together, which matters where rows differ by no more than their sums do.
+    Let two distributions sum to s and t, and their reference distributions to s' and t'. Together
+    they add (s - s')(t - t'), which matters if rows differ by no more than their sums.
     """
     kinds, rows = channel.kernels.distinct, channel.kernels.assignment
     counts = [len(rows)] if len(kinds) == 1 else np.bincount(rows, minlength=len(kinds)).tolist()
@@ -181,7 +183,7 @@ def _product_capacity(channel: ProductChannel, gap: float) -> Bracket:
 
 
 def _unlike_sums(kernel: RowKernel) -> float:
-    """Return how far the exact sums of rows are from each other; none where laws are computed."""
+    """Return the spread of the exact sums of rows; 0 if distributions are computed."""
     if isinstance(kernel, Symmetric | TiltedRow):
         return 0.0
     sums = [math.fsum((-1.0, *row)) for row in kernel.matrix.tolist()]
@@ -190,13 +192,13 @@ def _unlike_sums(kernel: RowKernel) -> float:
 
 @capacity.register
 def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
-    """Take a distribution of types: rows may be permuted, and information is concave.
+    """Use a distribution of types: records may be permuted, and information is concave.
 
     Cost O(classes).
     """
     weights = rewarded_law(channel.type_matrix(), arrangement_gains(channel), 0.5 * gap)
     D = type_divergences(channel, weights)
-    # Terms have relative errors of the sizes of classes, also where they nearly cancel.
+    # Terms have relative errors of the sizes of classes, even if they nearly cancel.
     terms = int(np.bincount(channel.all_classes.row).max())
     off = type_error(channel.space.n) + (terms + 256) * ULP
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
@@ -205,9 +207,10 @@ def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
 
 
 def arrangement_gains(channel: TypeChannel) -> Floats:
-    """Return what the output reveals about the order of the rows, given the types of both.
+    """Return the information of the output about the order of records, given both types.
 
-    For a database of each type, the divergence of the output from a uniform one of its type.
+    For a database of each type, it is the divergence of the output from a uniform output of its
+    type.
     """
     types = channel.type_matrix()
     stack = channel.all_classes
@@ -217,7 +220,7 @@ def arrangement_gains(channel: TypeChannel) -> Floats:
 
 
 def type_divergences(channel: TypeChannel, weights: Floats) -> Floats:
-    """Return D(W_x || q) for a database x of each type, q being the law of Y for those types."""
+    """Return D(W_x || q) for a database x of each type; q is the distribution of Y."""
     stack = channel.all_classes
     even = np.exp(stack.log_outputs - channel.types.log_sizes[stack.kind])
     return _added(channel, channel.output_types(weights / weights.sum())[stack.kind] * even)
@@ -254,15 +257,15 @@ def _columns_capacity(channel: ColumnsChannel, gap: float) -> Bracket:
 
 @capacity.register
 def _tilted_capacity(channel: TiltedChannel, gap: float) -> Bracket:
-    """Take the matrix, and allow for its errors."""
+    """Use the matrix, and widen by its error."""
     return channel.widened(matrix_capacity(channel.nearest_matrix(), gap)[0])
 
 
 @singledispatch
 def optimal_prior(channel: AbstractChannel, gap: float) -> Distribution:
-    """Return a prior that reaches the lower bound of the capacity, for checked arguments.
+    """Return a prior that attains the lower bound of the capacity, for checked arguments.
 
-    The general algorithm takes the matrix.
+    The general algorithm uses the matrix.
     """
     law = matrix_capacity(table(channel), gap)[1]
     return Dense.of(law, channel.space)
@@ -297,7 +300,7 @@ def _type_optimal_prior(channel: TypeChannel, gap: float) -> Distribution:
 
 @optimal_prior.register
 def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
-    """Return the uniform prior, or what a search finds where the matrix is small."""
+    """Return the uniform prior, or the result of a search if the matrix is small."""
     if channel.is_small() and not channel.symmetric:
         return Dense.of(matrix_capacity(channel.nearest_matrix(), gap)[1], channel.space)
     return Uniform(1, channel.k)
@@ -305,20 +308,20 @@ def _support_optimal_prior(channel: SupportChannel, gap: float) -> Distribution:
 
 @singledispatch
 def row_capacity(kernel: RowKernel, gap: float) -> tuple[Bracket, Floats]:
-    """Capacity of the channel of one row, and a law of its value that reaches the lower end."""
+    """Capacity of one record's channel, and a distribution that attains the lower bound."""
     return matrix_capacity(kernel.matrix, gap)
 
 
 @row_capacity.register
 def _tilted_row_row_capacity(kernel: TiltedRow, gap: float) -> tuple[Bracket, Floats]:
-    """Take the matrix, and allow for its errors."""
+    """Use the matrix, and widen by its error."""
     bracket, law = matrix_capacity(kernel.matrix, gap)
     return kernel.widened(bracket), law
 
 
 @row_capacity.register
 def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Floats]:
-    """Return ln m - H(row), reached by the uniform law, as two terms without cancellation."""
+    """Return ln m - H(row), attained by the uniform prior, as two terms without cancellation."""
     mean, m = 1.0 / kernel.m, kernel.m
     stays = kernels.divergence(kernel.stay, mean, kernel.gap * (m - 1) / m)
     value = stays + (m - 1) * kernels.divergence(kernel.off, mean, -kernel.gap / m)
@@ -329,7 +332,7 @@ def _symmetric_row_capacity(kernel: Symmetric, gap: float) -> tuple[Bracket, Flo
 
 @singledispatch
 def searched_entries(channel: AbstractChannel) -> int:
-    """Return how many numbers an optimisation over all databases goes through."""
+    """Return how many numbers an optimisation over all databases processes."""
     return channel.space.size * channel.output_count
 
 
@@ -361,7 +364,7 @@ def _support_searched_entries(channel: SupportChannel) -> int:
 
 @searched_entries.register
 def _columns_searched_entries(channel: ColumnsChannel) -> int:
-    """Count those of the columns."""
+    """Count the entries of the columns."""
     return sum(searched_entries(column) for column in channel.columns)
 
 

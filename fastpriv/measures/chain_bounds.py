@@ -1,7 +1,8 @@
 """Bounds for record-by-record channels on Markov chains that are too long to list.
 
-The output that leaks most has no recursion: its probability is a sum over paths, and the output is
-the same for all of them. Bounds follow where the output may depend on the state of the chain.
+No recursion finds the output that leaks most, because its probability is a sum over paths that
+share one output. Bounds follow from a relaxation in which the output may depend on the state of the
+chain.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def is_long(chain: Markov) -> bool:
 def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket]:
     """Return brackets of the largest leakage upwards and downwards over outputs. Cost O(n m^3).
 
-    From below by outputs of period one and two. From above, ln of the largest W is at most 0 and of
-    the smallest at least that of the rows' smallest, each divided by the largest entry of its
-    column; the probability of an output is bounded by a recursion in which every step takes the
-    smallest, or the likeliest, output for each state.
+    Outputs of period one and two give the lower bounds. For the upper bounds W is divided by its
+    column maxima. Then ln of its largest entry is at most 0, and ln of its smallest entry is at
+    least the sum of the records' smallest values. A recursion bounds the probability of an output:
+    every step uses the least or the most likely output for each state.
     """
     n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
@@ -47,7 +48,7 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
         if one.mass > -math.inf:
             up = max(up, one.best - one.mass - one.error)
             down = max(down, one.mass - _least_path(chain, kernels, y) - one.error)
-    # Allowed databases and their outputs are all that the lower bounds look at.
+    # The lower bounds use possible databases and their outputs only.
     return Bracket(min(up, tops[0]), tops[0]), Bracket(min(down, tops[1]), tops[1])
 
 
@@ -87,9 +88,10 @@ def _least_path(chain: Markov, kernels: RowKernels, y: Ints) -> float:
 def gain_bounds(chain: Markov, kernels: RowKernels) -> Bracket:
     """Return a bracket of the largest H(X) - H(X | Y = y). Cost O(m^4) for each kernel, and O(n).
 
-    At least I(X; Y), its mean. Given y and the row before, a row has a distribution proportional to
-    T[a, b] W[b, y_i] v(b), where v, what the later outputs say, is a combination of the columns
-    of T. Entropy is concave, so the row's is smallest where v is one of the columns.
+    It is at least its mean I(X; Y). Given y and the previous record, a record has a distribution
+    proportional to T[a, b] W[b, y_i] v(b). Here v depends on the later outputs and is a combination
+    of the columns of T. Entropy is concave, so the record's entropy is smallest if v is one of the
+    columns.
     """
     T, n = chain.transition, chain.space.n
     after = T if n > 1 else np.ones((len(T), 1))

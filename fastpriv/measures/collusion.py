@@ -20,7 +20,7 @@ from fastpriv.results import Bracket
 
 __all__ = ["Collusion", "collusion"]
 
-#: Conditional informations up to this are taken to be zero.
+#: Conditional informations up to this value count as zero.
 _NOTHING = 1e-12
 #: Bounds are raised by more than the relative error of an information.
 _UP = 1.0 + INFORMATION_ERROR
@@ -28,9 +28,9 @@ _UP = 1.0 + INFORMATION_ERROR
 
 @dataclass(frozen=True, repr=False)
 class Collusion:
-    """What two outputs reveal about S together, and bounds from what each of them tells.
+    """Information about S in two outputs together, and bounds from each output alone.
 
-    All in nats. See :func:`collusion`.
+    All informations are in nats. See :func:`collusion`.
 
     Attributes
     ----------
@@ -39,17 +39,17 @@ class Collusion:
     alone : tuple of float
         I(S; Y1) and I(S; Y2).
     markov : tuple of str
-        Those of "S", "Y1", "Y2" given which the other two are independent.
+        The variables among "S", "Y1", "Y2" that make the other two conditionally independent.
     lemma_2 : float
-        Bound of Lemma 2. Infinite if the three form no Markov chain in any order.
+        Bound of Lemma 2. Infinite if the three variables form no Markov chain in any order.
     coefficient : Bracket
-        The larger of the two constants S*(X_i; Y_i), Theorem 4's lambda.
+        The larger of the two constants S*(X_i; Y_i); lambda in Theorem 4.
     condition : bool or None
         Whether I(Y1; Y2) >= lambda I(X1; X2), the condition of Theorem 4. None if the bracket of
         lambda does not decide it.
     theorem_4 : float
-        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) if that is positive. It is positive
-        if the condition fails, and the proof of the theorem then gives this bound.
+        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) if this difference is positive. It is
+        positive if the condition fails; the proof of the theorem then gives this bound.
     corollary_2 : float
         The same with H(S) in place of I(S; X1, X2).
 
@@ -88,39 +88,41 @@ def collusion(
     channel_1: AbstractChannel | ArrayLike,
     channel_2: AbstractChannel | ArrayLike,
 ) -> Collusion:
-    """Information about private data in two outputs together, with the bounds of the paper.
+    """Compute the information about private data in two outputs together, with upper bounds.
 
-    S is private. X1 and X2 depend on it, and each goes through its own mechanism. Two outputs may
-    reveal everything although each alone reveals nothing, for example if S = Y1 xor Y2.
+    S is private. The inputs X1 and X2 depend on S, and each has its own mechanism. Two outputs may
+    reveal S although each output alone reveals nothing, for example if S = Y1 xor Y2.
 
     Parameters
     ----------
     joint : array [s, x] or [s, x1, x2]
-        Joint distribution of the private data and the inputs of the mechanisms, which are one X for
-        both or one for each.
+        Joint distribution of S and the inputs. The mechanisms share one input x, or have their own
+        inputs x1 and x2.
     channel_1, channel_2 : channel or 2-D array
         The mechanisms.
 
     Returns
     -------
     Collusion
-        ``exact`` is a sum of non-negative terms with a relative error of about 1e-13. Bounds are
-        rounded up. Cost O(|S| K1 K2) beyond one pass over the joint distribution.
+        ``exact`` has a relative error of about 1e-13. Bounds are rounded up. Cost O(|S| K1 K2) plus
+        one pass over the joint distribution.
 
     Notes
     -----
     Lemma 2 of Makhdoumi-Fawaz 2013: I(S; Y1, Y2) <= I(S; Y1) + I(S; Y2) if the three form a Markov
-    chain in any order, and I(S; Y1, Y2) <= I(S; Y1) if the order is S - Y1 - Y2. Theorem 4:
-    I(S; Y1, Y2) <= lambda I(S; X1, X2) with lambda = max S*(X_i; Y_i), if
-    I(Y1; Y2) >= lambda I(X1; X2). Without the condition, a comparison with independent X1, X2
-    (S* tensorises) still gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)),
-    which ``theorem_4`` reports. Because I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2), the
-    condition holds only if X1, X2 are independent, or if both constants are 0 or both are 1.
-    Corollary 2 replaces I(S; X1, X2) by H(S).
+    chain in any order. If the order is S - Y1 - Y2, I(S; Y1, Y2) <= I(S; Y1).
+
+    Theorem 4: let lambda = max S*(X_i; Y_i). If I(Y1; Y2) >= lambda I(X1; X2), then I(S; Y1, Y2) <=
+    lambda I(S; X1, X2). Without the condition, a comparison with independent X1, X2 (S* tensorises)
+    gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)). ``theorem_4`` reports this
+    bound. Corollary 2 replaces I(S; X1, X2) by H(S).
+
+    I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2). So the condition holds only if X1, X2 are
+    independent, or if both constants are 0 or both are 1.
 
     Examples
     --------
-    Two bits of which S is the exclusive or, each shown to one agent:
+    S is the exclusive or of two bits, and each agent sees one bit:
 
     >>> import numpy as np, fastpriv as fp
     >>> joint = np.zeros((2, 2, 2))

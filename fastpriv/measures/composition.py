@@ -1,4 +1,4 @@
-"""Composition: several releases about one data set, or about two data sets of the same people."""
+"""Composition: several mechanisms on one data set, or on two data sets of the same people."""
 
 from __future__ import annotations
 
@@ -32,29 +32,30 @@ __all__ = [
     "two_dataset_bound",
 ]
 
-#: Share of ln N between an entropy and the next point below it at which a capacity is taken.
+#: Share of ln N between an entropy and the next point below it with a computed capacity.
 _NEAR = 1e-3
 
 
 def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
-    """Joint channel of several independent releases about one data set.
+    """Build the joint channel of several independent mechanisms on one data set.
 
-    p(y_1, y_2, ... | x) = p_1(y_1|x) p_2(y_2|x) ... (Wu-Xia-He 2020, Definition 19). Any measure
-    of the joint channel is exact, while :func:`composition_bound` only adds the parts. Products of
-    doubles are rounded inwards: ``dp_level`` of the joint channel is at most the sum of levels.
+    p(y_1, y_2, ... | x) = p_1(y_1|x) p_2(y_2|x) ... (Wu-Xia-He 2020, Definition 19). Measures of
+    the joint channel are exact, while :func:`composition_bound` adds the parts. Products are
+    rounded inwards, so ``dp_level`` of the joint channel is at most the sum of the levels.
 
     Parameters
     ----------
     *channels : channels or 2-D arrays
-        The mechanisms, all on the same databases; a plain matrix takes the first one's space.
+        The mechanisms, all on the same databases. A 2-D array gets the space of the first
+        mechanism.
 
     Returns
     -------
     channel
-        Channels that act record by record, such as E_d, give a ProductChannel in which the outputs
-        of each record are paired. Queries give a QueryChannel, on the same answers if they are the
-        same query. Other channels give a matrix with N rows and a column for each tuple of outputs.
-        Outputs are numbered in C order of (y_1, y_2, ...), in a ProductChannel for each record.
+        Channels that act record by record give a ProductChannel whose outputs are tuples for each
+        record. Queries give a QueryChannel, on the same answers if the queries are equal. Other
+        channels give a matrix with N rows and a column for each tuple of outputs. Outputs are
+        numbered in C order of (y_1, y_2, ...); a ProductChannel numbers them for each record.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def compose(*channels: AbstractChannel | ArrayLike) -> AbstractChannel:
 def joined(first: AbstractChannel, second: AbstractChannel) -> AbstractChannel:
     """Return the channel of two outputs about one database.
 
-    The general algorithm takes both matrices. Cost O(N K_1 K_2).
+    The general algorithm uses both matrices. Cost O(N K_1 K_2).
     """
     return _joint(first, second)
 
@@ -90,9 +91,9 @@ def _joint(first: AbstractChannel, second: AbstractChannel) -> Channel:
 
 @joined.register
 def _product_joined(first: ProductChannel, second: AbstractChannel) -> AbstractChannel:
-    """Join the outputs of every record, where both act record by record.
+    """Join the outputs of every record, if both channels act record by record.
 
-    Cost O(distinct pairs of rows).
+    Cost O(distinct pairs of records).
     """
     if not isinstance(second, ProductChannel):
         return _joint(first, second)
@@ -114,7 +115,7 @@ def _joint_row(first: RowKernel, second: RowKernel) -> RowKernel:
 
 @joined.register
 def _query_joined(first: QueryChannel, second: AbstractChannel) -> AbstractChannel:
-    """Join the laws of the answers of one query, or of the pairs of answers of two queries."""
+    """Join the distributions of the answers of one query, or of pairs of answers of two."""
     if not isinstance(second, QueryChannel):
         return _joint(first, second)
     query, one, two = first.query, first.kernel.matrix, second.kernel.matrix
@@ -157,25 +158,26 @@ def composition_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on the individual channel capacity of a composition: the sum over its parts.
+    """Bound the individual channel capacity of a composition by the sum over its parts.
 
     C_1(p_1 x p_2 x ...) <= C_1(p_1) + C_1(p_2) + ... (Wu-Xia-He 2020, Theorem 5).
 
     Parameters
     ----------
     *channels : channels or 2-D arrays
-        The mechanisms, all on the same databases; a plain matrix takes the first one's space.
+        The mechanisms, all on the same databases. A 2-D array gets the space of the first
+        mechanism.
     gap : float
         As for :func:`individual_capacity`.
     time_limit : float
-        Seconds for all searches together; when they are over, what is proved so far counts.
+        Seconds for all searches together. After them the bound proved so far is returned.
     progress : bool
         Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
     float
-        Bound in nats, rounded up. It holds for the rounded matrix of :func:`compose` too.
+        Upper bound in nats, rounded up. It also holds for the rounded matrix of :func:`compose`.
 
     Examples
     --------
@@ -209,10 +211,10 @@ def group_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on the capacity of a group of k records: k times that of one (Theorem 4).
+    """Bound the capacity of a group of k records by k times the individual capacity.
 
-    C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of
-    Lemma 4). :func:`group_capacity` is the exact C_k.
+    C_k <= k C_1 for every mechanism and k (Wu-Xia-He 2020, Theorem 4, from the chain rule of Lemma
+    4). :func:`group_capacity` computes C_k.
 
     Parameters
     ----------
@@ -223,7 +225,7 @@ def group_bound(
     gap : float
         As for :func:`individual_capacity`.
     time_limit : float
-        Seconds for all searches together; when they are over, what is proved so far counts.
+        Seconds for all searches together. After them the bound proved so far is returned.
     progress : bool
         Show a progress bar on a terminal, if tqdm is installed.
 
@@ -258,11 +260,11 @@ def two_dataset_bound(
     time_limit: float = 60.0,
     progress: bool = False,
 ) -> float:
-    """Upper bound on what releases about several data sets of the same people reveal about one.
+    """Bound the information about one person in outputs on several data sets.
 
-    Person i has record i in every data set, and the records may depend on each other in any way.
-    For two data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020,
-    Theorem 6): the individual capacities of both channels and their cross capacities.
+    Person i has record i in every data set. The records may depend on each other in any way. For
+    two data sets I(X_i; Y_1, Y_2) <= C^{1,1} + C^{2,2} + C^{1,2} + C^{2,1} (Wu-Xia-He 2020, Theorem
+    6). The terms are the individual capacities of both channels and their cross capacities.
 
     Parameters
     ----------
@@ -271,15 +273,15 @@ def two_dataset_bound(
     gap : float
         As for :func:`individual_capacity`.
     time_limit : float
-        Seconds for all searches together; when they are over, what is proved so far counts.
+        Seconds for all searches together. After them the bound proved so far is returned.
     progress : bool
         Show a progress bar on a terminal, if tqdm is installed.
 
     Returns
     -------
     float
-        Bound in nats, rounded up. The exact value, where two of them fit as a matrix, is
-        ``individual_capacity(pair_datasets(first, second))``.
+        Bound in nats, rounded up. If two mechanisms fit in a matrix,
+        ``individual_capacity(pair_datasets(first, second))`` is exact.
 
     Examples
     --------
@@ -311,14 +313,14 @@ def two_dataset_bound(
 
 
 def _values(mechanisms: list[AbstractChannel]) -> int:
-    """Return the largest number of values of all rows of a person."""
+    """Return the largest number of joint values of a person's records."""
     return max(map(math.prod, zip(*(other.space.sizes for other in mechanisms), strict=True)))
 
 
 def pair_datasets(
     first: AbstractChannel | ArrayLike, second: AbstractChannel | ArrayLike
 ) -> AbstractChannel:
-    """Joint channel of releases about two data sets of the same people, record i a pair of values.
+    """Build the joint channel of two mechanisms on two data sets of the same people.
 
     p(y_1, y_2 | x_1, x_2) = p_1(y_1|x_1) p_2(y_2|x_2) (Wu-Xia-He 2020, Definition 20).
 
@@ -330,8 +332,8 @@ def pair_datasets(
     Returns
     -------
     Channel
-        A matrix of N_1 N_2 databases and K_1 K_2 outputs. Row i has m_i^1 m_i^2 values, the pair
-        (a, b) numbered a m_i^2 + b; outputs are numbered in C order of (y_1, y_2).
+        A matrix of N_1 N_2 databases and K_1 K_2 outputs. Record i has m_i^1 m_i^2 values; the pair
+        (a, b) has the number a m_i^2 + b. Outputs are numbered in C order of (y_1, y_2).
 
     Examples
     --------
@@ -346,12 +348,12 @@ def pair_datasets(
     too_large = "the matrix of both data sets", "bound it with two_dataset_bound", check.MAX_MATRIX
     check.fits(size, *too_large)
     left, right = one.matrix(), two.matrix()
-    outputs = left.shape[1] * right.shape[1]  # reports need not fill the space that they are in
+    outputs = left.shape[1] * right.shape[1]  # messages need not fill their space
     check.fits(size * outputs, *too_large)
     pairs = np.indices((one.space.size, two.space.size)).reshape(2, -1)
     laws = joint_laws(left[pairs[0]], right[pairs[1]])
     n, sizes = one.space.n, (*one.space.sizes, *two.space.sizes)
-    # NumPy allows few axes, so rows with one value get none.
+    # NumPy allows few axes, so records with one value get none.
     live = [axis for axis, size in enumerate(sizes) if size > 1]
     order = sorted(range(len(live)), key=lambda j: (live[j] % n, live[j]))
     shaped = laws.reshape(*(sizes[axis] for axis in live), outputs)
@@ -371,7 +373,7 @@ def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel
     return mechanisms
 
 
-# What several releases reveal about a record, if the prior has an entropy of at least b.
+# Information of several outputs about a record, if the prior has an entropy of at least b.
 
 
 def constrained_composition_bound(
@@ -382,15 +384,15 @@ def constrained_composition_bound(
     gap: float = 1e-3,
     time_limit: float = 60.0,
 ) -> float:
-    """Upper bound on what releases reveal about k records, for priors of entropy at least b.
+    """Bound the information of several outputs about k records, for priors of entropy at least b.
 
     C_k^b of a composition (Wu-Xia-He 2020, Assumption 3) is NOT at most the sum of C_k^b of its
-    parts: after an output the posterior may have less entropy. It is at most
+    parts, because the posterior after an output may have less entropy. It is at most
 
         C_k^b(first) + c_2(b - C(1)) + c_3(b - C(1) - C(2)) + ...
 
-    Here C(j) is the channel capacity of release j and c_j the smallest concave majorant of its
-    C_k^b as a function of b, which is C_k below 0.
+    Here C(j) is the channel capacity of mechanism j. The function c_j is the smallest concave
+    majorant of its C_k^b as a function of b, with the value C_k below 0.
 
     Parameters
     ----------
@@ -398,20 +400,21 @@ def constrained_composition_bound(
         The mechanisms, all on the same databases, with outputs that are independent given the
         database.
     b : float
-        Smallest entropy of the prior in nats, 0 .. ln N.
+        Minimum entropy of the prior in nats, 0 .. ln N.
     k : int
         Size of the group of records, 1 .. n.
     points : int
-        Entropies at which capacities of later releases are taken. More points give a smaller bound.
+        Number of entropies at which the capacities of later mechanisms are computed. More points
+        give a smaller bound.
     gap : float
         As for :func:`constrained_capacity`.
     time_limit : float
-        Seconds for all searches together; when they are over, what is proved so far counts.
+        Seconds for all searches together. After them the bound proved so far is returned.
 
     Returns
     -------
     float
-        Bound in nats, rounded up. Never above the sum of the unconstrained capacities.
+        Upper bound in nats, rounded up. It is at most the sum of the unconstrained capacities.
 
     Examples
     --------
@@ -446,7 +449,7 @@ def constrained_composition_bound(
 def _majorant(
     channel: AbstractChannel, at: float, k: int, points: int, gap: float, seconds: float
 ) -> float:
-    """Return a bound on the least concave majorant of the constrained capacity, at an entropy."""
+    """Bound the smallest concave majorant of the constrained capacity at an entropy."""
     top = math.log(channel.space.size)
     if at == 0.0 or top == 0.0:
         return constrained_capacity(channel, 0.0, k=k, gap=gap, time_limit=seconds).upper
@@ -454,7 +457,7 @@ def _majorant(
     grid = np.unique([*np.linspace(0.0, top, points), near, at])
     share = seconds / len(grid)
     upper = constrained_capacity(channel, grid, k=k, gap=gap, time_limit=share).upper
-    # It does not increase, so between two points it is at most what it is at the first.
+    # It does not increase, so between two points it is at most its value at the first point.
     return _hull(np.append(0.0, grid[1:]), np.append(upper[0], upper[:-1]), at)
 
 

@@ -1,4 +1,4 @@
-"""Individual and group capacity at a given smallest entropy, and the balance function."""
+"""Individual and group capacity for priors of a minimum entropy, and the balance function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fastpriv.results import Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
-#: Databases up to which rows of equal roles are looked for in the matrix.
+#: Most databases for which the matrix is searched for records of equal roles.
 _LISTED = 64
 #: Most inputs of a search. Databases with the same output distribution count once for every value
 #: of a record. The search holds a few vectors of this length for each part.
@@ -37,9 +37,9 @@ _ENTRIES = 1 << 24
 _GAP = 1e-3
 #: Gap of the individual capacity, which is an upper bound.
 _FINE = 1e-9
-#: Share of the time limit that the individual capacity may take.
+#: Share of the time limit for the individual capacity.
 _FIRST = 0.5
-#: Relative distance from ln N below which b is taken to be ln N.
+#: Relative distance from ln N below which b counts as ln N.
 _TOP = 2.0**-51
 
 
@@ -69,11 +69,11 @@ def constrained_capacity(
     gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
-    """Individual or group channel capacity over priors with an entropy of at least b nats.
+    """Bound the individual or group capacity over priors with an entropy of at least b nats.
 
     C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
     with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
-    b = ln N it is the information under the uniform prior. C_k^b is the same for groups of k
+    b = ln N it is the information under the uniform prior. C_k^b is the analogue for groups of k
     records.
 
     Parameters
@@ -82,29 +82,29 @@ def constrained_capacity(
         The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
         for value x.
     b : float or array
-        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Minimum entropy of the prior in nats, 0 .. ln N; one value or a grid.
     k : int
         Size of the group, 1 .. n. A group of k bits has 2^k values.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat.
+        Target width of the bracket in nats, relative for capacities below one nat.
     time_limit : float or None
-        Seconds for each b, after which the bracket is returned as it stands: wider but valid. None
+        Seconds for each b. After them the current bracket is returned; it is wider but valid. None
         bounds the work instead, so that the bracket is the same on every machine.
 
     Returns
     -------
     Bracket or Brackets
-        The lower bound is the information under an explicit prior, rounded down. The upper bound is
-        proved, rounded up.
+        Capacity in nats. The lower bound is the information under an explicit prior, rounded down.
+        The upper bound is proved and rounded up.
 
     Notes
     -----
     Branch and bound over the distributions of the other records given x_i (page "Individuals" of
     the documentation). After 10 seconds on one core random channels reach the gap of 1e-3 for one
-    record, for two outputs, and for up to four bits with 8 outputs. Four bits with 16 outputs are
-    left with 0.01 to 0.1, five bits with 8 noisy outputs with 0.1, six with 1.3. A query is
-    searched over its answers, up to 2^14 of them for each value of a record, so that counts of
-    thousands of records fit.
+    record, for two outputs, and for up to four bits with 8 outputs. The bracket keeps a width of
+    0.01 to 0.1 for four bits with 16 outputs. It keeps 0.1 for five bits with 8 noisy outputs, and
+    1.3 for six. A query is searched over its answers, at most 2^14 for each value of a record.
+    Counts of thousands of records fit.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def balance_function(
     gap: float = _GAP,
     time_limit: float | None = 10.0,
 ) -> Bracket | Brackets:
-    """Utility-privacy balance function: the privacy gained against priors of entropy at least b.
+    """Bound the balance function: the privacy gained if priors have entropy at least b.
 
     g(b) = C_1 - C_1^b (Wu-Xia-He 2020, Definition 11). It is 0 at b = 0 and does not decrease. A
     channel with individual capacity epsilon + g(b) leaks at most epsilon to an adversary whose
@@ -156,14 +156,14 @@ def balance_function(
     channel : channel or 2-D array
         The mechanism.
     b : float or array
-        Smallest entropy of the prior in nats, 0 .. ln N; or a grid of them.
+        Minimum entropy of the prior in nats, 0 .. ln N; one value or a grid.
     gap, time_limit
         As for :func:`constrained_capacity`.
 
     Returns
     -------
     Bracket or Brackets
-        Rounded outwards. The lower bound is the guarantee: at least that much is gained.
+        g(b) in nats, rounded outwards. The lower bound is the guaranteed gain.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def _solve(
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
         else:
             problem = problem or _problem(mechanism, k)
-            # The first search has what the individual capacity has left of its time.
+            # The first search gets the remaining time of the individual capacity.
             seconds = time_limit if time_limit is None or searched else clock.left()
             bracket, searched = problem.at(levels[at], gap, worst.upper, seconds), True
         bracket = _widened(bracket, mechanism.matrix_error, worst.upper)
@@ -263,7 +263,7 @@ def _solve(
 
 
 def _problem(channel: AbstractChannel, k: int) -> Constrained:
-    """Return the rows of different roles, each with its slices of distinct output laws."""
+    """Return the records of different roles, each with its distinct output distributions."""
     if k > 1:
         return _group_problem(channel, k)
     size = channel.space.size
@@ -322,9 +322,9 @@ def _widened(bracket: Bracket, error: float, most: float) -> Bracket:
 
 
 def _looked_at(kernels: RowKernels) -> list[Individual]:
-    """Return the rows with different channels.
+    """Return the records with different channels.
 
-    An output of a record reveals about this row alone.
+    An output of a record depends on this record alone.
     """
     individuals = []
     for kernel, users in kernels.groups():
@@ -335,11 +335,11 @@ def _looked_at(kernels: RowKernels) -> list[Individual]:
 
 
 def _order(kernels: list[Floats]) -> Ints:
-    """Return pairs of outputs, the first of which has the larger posterior without loss.
+    """Return pairs of outputs; without loss the first output has the larger posterior.
 
-    Where all values and outputs of every record can be turned by one place together, some turn
-    moves the largest posterior to the first output. After that, rows with the same channel can be
-    put in order by the outputs in which they alone differ from the first one.
+    If a cyclic shift of all values and outputs of every record leaves the channel unchanged, some
+    shift moves the largest posterior to the first output. Then records with the same channel can be
+    ordered by the outputs in which they alone differ from the first output.
     """
     strides = np.cumprod([1, *(kernel.shape[1] for kernel in kernels[::-1])])[-2::-1]
     pairs = []
@@ -355,7 +355,7 @@ def _order(kernels: list[Floats]) -> Ints:
 
 
 def _check_inputs(inputs: int, outputs: int) -> None:
-    """Refuse what no search would get anywhere with."""
+    """Reject problems that are too large for a search."""
     if inputs > _INPUTS or inputs * outputs > _ENTRIES:
         raise TooLarge(
             f"the search for a prior would have {short(inputs)} inputs with {short(outputs)} "

@@ -36,11 +36,11 @@ __all__ = ["contraction_coefficient"]
 
 #: Base-2 logarithm of the most entries of a product channel whose pairs are listed (32 MB).
 _LISTED = 22
-#: Base-2 logarithm of the most terms over all pairs, in both orders: about half a second.
+#: Base-2 logarithm of the most terms over all pairs, in both orders.
 _TERMS = 29
 #: Most entries of the matrix of a tilted channel that is formed.
 _SMALL = 1 << 22
-#: Most rows of E_d whose distances are summed.
+#: Most records of randomised response whose distances are summed.
 _MOST_ROWS = 1 << 24
 #: Most kinds of outputs of all kinds of pairs of databases that are listed.
 _PAIRED = 1 << 22
@@ -53,24 +53,25 @@ def contraction_coefficient(channel: AbstractChannel) -> Bracket: ...
 @overload
 def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | Brackets: ...
 def contraction_coefficient(channel: AbstractChannel | ArrayLike) -> Bracket | Brackets:
-    """Contraction coefficient eta of a mechanism.
+    """Bound the contraction coefficient eta of a mechanism.
 
-    The smallest eta with D(QW || PW) <= eta D(Q || P) for all distributions P, Q of the database.
-    Hence I(S; Y) <= eta I(S; X) for all private data S (Makhdoumi-Fawaz 2013, Theorem 1). Priors on
-    two databases suffice (Ordentlich-Polyanskiy 2021): it is the largest over pairs x, x' and 0 < b
-    < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'), a concave function of b.
+    eta is the smallest number with D(QW || PW) <= eta D(Q || P) for all distributions P, Q of the
+    database. Hence I(S; Y) <= eta I(S; X) for all private data S (Makhdoumi-Fawaz 2013, Theorem 1).
+    Priors on two databases suffice (Ordentlich-Polyanskiy 2021). So eta is the maximum over pairs
+    x, x' and 0 < b < 1 of b(1-b) sum_y (W_x - W_x')^2 / (b W_x + (1-b) W_x'). This is a concave
+    function of b.
 
     Parameters
     ----------
     channel : channel, 2-D array, scipy.sparse matrix, or stack (B, N, K)
-        The mechanism, or many matrices. Rows of matrices are taken as the floats they are.
+        The mechanism, or many matrices. Rows of matrices are used without normalisation.
 
     Returns
     -------
     Bracket, or Brackets for a stack
-        eta, to a relative width of about 5 (K + 16) 2^-53 for a matrix and for randomised response
-        on records of one size. For other products with too many pairs to list it is wider. Cost
-        O(N^2 K) and a few sums of K terms for each pair that Hellinger distances do not rule out.
+        eta. The relative width is about 5 (K + 16) 2^-53 for a matrix and for randomised response
+        on records of one size. It is wider for other products with too many pairs to list. Cost
+        O(N^2 K), plus a few sums of K terms for each pair that Hellinger distances do not exclude.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def _ends(matrix: Floats) -> tuple[float, float]:
 def contraction(channel: AbstractChannel) -> Bracket:
     """Contraction coefficient of a checked channel.
 
-    The general algorithm takes the matrix, and allows for its errors. Cost O(N^2 K).
+    The general algorithm uses the matrix, and widens by its error. Cost O(N^2 K).
     """
     eta, error = matrix_contraction(channel.nearest_matrix()), channel.matrix_error
     return perturbed(eta, error, extreme_level(channel)) if error else eta
@@ -103,19 +104,19 @@ def contraction(channel: AbstractChannel) -> Bracket:
 
 @contraction.register
 def _query_contraction(channel: QueryChannel) -> Bracket:
-    """Take the answers that occur, each of them once."""
+    """Use every answer that occurs, counted once."""
     return matrix_contraction(channel.occurring_rows())
 
 
 @contraction.register
 def _support_contraction(channel: SupportChannel) -> Bracket:
-    """Take the two values that are told apart best. Closed form."""
+    """Use the two values that are easiest to distinguish. Closed form."""
     return supports.contraction(channel)
 
 
 @contraction.register
 def _product_contraction(channel: ProductChannel) -> Bracket:
-    """Record by record: closed form for E_d, pairs that are listed or bounds for other products."""
+    """Use a closed form for randomised response, listed pairs or bounds for other products."""
     return rows_contraction(channel.kernels)
 
 
@@ -123,9 +124,9 @@ def _product_contraction(channel: ProductChannel) -> Bracket:
 def _type_contraction(channel: TypeChannel) -> Bracket:
     """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
 
-    Otherwise the lower bound is that of the types alone, and the upper bound tanh^2(l/2) of the
-    strong level l: a pair of distributions whose ratio is within e^-l and e^l is a mixture of pairs
-    on two outputs, for which it is largest with both ratios at an end.
+    Otherwise the lower bound is the coefficient of the types alone. The upper bound is tanh^2(l/2)
+    for the strong level l. A pair of distributions with ratios in [e^-l, e^l] is a mixture of pairs
+    on two outputs. The coefficient of such a pair is largest if both ratios are extreme.
     """
     n = channel.space.n
     if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
@@ -141,11 +142,12 @@ def _type_contraction(channel: TypeChannel) -> Bracket:
 
 @contraction.register
 def _tilted_contraction(channel: TiltedChannel) -> Bracket:
-    """Through the matrix while it is small, otherwise between two bounds.
+    """Use the matrix if it is small, otherwise two bounds.
 
-    Below, the best two databases that hold one value in all rows. Above, two distributions with
-    ratios within e^L, L the leakage capacity, have at most the tanh^2(L/2) of randomised response:
-    with r = P/Q the sum is 1 - E_Q r/(b r + 1 - b), of a concave function of r.
+    The lower bound uses the best two databases that hold one value in all records. For the upper
+    bound, let L be the leakage capacity. Two distributions with ratios within e^L have at most the
+    coefficient tanh^2(L/2) of randomised response. With r = P/Q the sum is 1 - E_Q r/(b r + 1 - b),
+    and r/(b r + 1 - b) is concave in r.
     """
     if channel.space.size**2 <= _SMALL:
         return channel.widened(matrix_contraction(channel.nearest_matrix()))
@@ -157,10 +159,9 @@ def _tilted_contraction(channel: TiltedChannel) -> Bracket:
 
 
 def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
-    """Return the laws of the output given databases with one value in all rows, and their error.
+    """Return output distributions of databases with one value in all records, and their error.
 
-    Outputs of one type are taken together: the ratio of two of these distributions is the same for
-    them.
+    Outputs of one type are merged, because the ratio of two such distributions is equal for them.
     """
     types, least = channel.by_type, min(channel.space.sizes)
     if types is not None:
@@ -181,10 +182,10 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
-    """Return the laws of the first output of E_i, given databases with one value in all rows.
+    """Return distributions of the first output of E_i for databases with one value in all records.
 
-    The other rows of R^-1 and R cancel: p(y_1 = b | x) is proportional to R[b, x_1] times
-    sum_s initial[s] R^-1[s, b] T[s, x_2].
+    The factors R^-1 and R of the other records cancel: p(y_1 = b | x) is proportional to R[b, x_1]
+    times sum_s initial[s] R^-1[s, b] T[s, x_2].
     """
     chain, kernel = channel.prior, channel.hamming_kernels[0]
     assert isinstance(kernel, Symmetric)
@@ -195,7 +196,7 @@ def _first_output(channel: PosteriorChain) -> Floats:
 
 @contraction.register
 def _tilted_product_contraction(channel: TiltedProduct) -> Bracket:
-    """Take the rows, and allow for their errors."""
+    """Delegate to the product channel, and widen by its error."""
     return channel.widened(contraction(channel.as_product))
 
 
@@ -207,8 +208,8 @@ def row_contraction(kernel: RowKernel) -> Bracket:
 
 @row_contraction.register
 def _symmetric_row_contraction(kernel: Symmetric) -> Bracket:
-    """Return (a - b)^2/(a + b), that of any two inputs at even odds."""
-    # One product comes last, so that at most one number is less than a double can be.
+    """Return (a - b)^2/(a + b), the value for two inputs of equal probability."""
+    # The last operation is one product, so that at most one number underflows.
     value = kernel.gap * (kernel.gap / (kernel.stay + kernel.off)) if kernel.m > 1 else 0.0
     least = LEAST if kernel.m > 1 and kernel.epsilon > 0.0 else 0.0
     return Bracket(lowered(value, 16.0), min(max(raised(value, 16.0), least), 1.0))
@@ -216,7 +217,7 @@ def _symmetric_row_contraction(kernel: Symmetric) -> Bracket:
 
 @row_contraction.register
 def _tilted_row_row_contraction(kernel: TiltedRow) -> Bracket:
-    """Take the matrix, and allow for its errors."""
+    """Use the matrix, and widen by its error."""
     return kernel.widened(matrix_contraction(kernel.matrix))
 
 
@@ -238,11 +239,11 @@ def _symmetric_hellinger(kernel: Symmetric) -> tuple[float, float]:
 def rows_contraction(row_kernels: RowKernels) -> Bracket:
     """Contraction coefficient of a record-by-record channel.
 
-    A further row that differs can only help to tell two databases apart, so the worst pair differs
-    in every record. For R_epsilon on rows of one size all such pairs are equivalent. Other pairs
-    are listed while they are few. Beyond that, 1 - prod A_i <= eta <= 1 - max(prod A_i^2, prod (1 -
-    eta_i)), where A_i is the smallest Hellinger affinity of record i. The last product is the bound
-    of Polyanskiy-Wu 2017 for networks.
+    A further record that differs never makes two databases harder to distinguish, so the worst pair
+    differs in every record. For randomised response on records of one size all such pairs are
+    equivalent. Other pairs are listed if they are few. Otherwise 1 - prod A_i <= eta <= 1 -
+    max(prod A_i^2, prod (1 - eta_i)), where A_i is the smallest Hellinger affinity of record i. The
+    last product is a bound of Polyanskiy-Wu 2017 for networks.
     """
     counts = np.bincount(row_kernels.assignment).tolist()
     kinds = [
@@ -269,14 +270,14 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
     error = (24 * n + 256) * ULP
-    # Of n + 1 probabilities, all at most the total, each may lose a few of the smallest doubles.
+    # Each of the n + 1 probabilities may lose a few of the smallest doubles by underflow.
     lost = (8 * n + 8) * LEAST if kernel.epsilon > 0.0 else 0.0
     low, high = value * (1.0 - error) - lost, value * (1.0 + error) + lost
     return Bracket(min(max(low, 0.0), 1.0), min(high, 1.0))
 
 
 def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
-    """Contraction over the pairs that differ in every informative row, None if they are many."""
+    """Contraction over pairs that differ in every informative record, None if there are many."""
     distinct = [(np.unique(kernel.matrix, axis=0), count) for kernel, count in kinds]
     told = [(rows, count) for rows, count in distinct if len(rows) > 1]
     entries = math.fsum(count * math.log2(rows.size) for rows, count in told)
@@ -289,7 +290,7 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     left = right = np.zeros(1, dtype=np.int64)
     for place, factor in enumerate(factors):
         s, t = np.triu_indices(len(factor), 1)
-        if place:  # the first row fixes the order of the two databases
+        if place:  # the first record fixes the order of the two databases
             s, t = np.concatenate([s, t]), np.concatenate([t, s])
         left = np.add.outer(left * len(factor), s).reshape(-1)
         right = np.add.outer(right * len(factor), t).reshape(-1)
@@ -310,8 +311,8 @@ def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
     parts = [(row_contraction(kernel), *hellinger(kernel), count) for kernel, count in kinds]
     lowest = max(eta.lower for eta, _, _, _ in parts)
     lower = max(lowest, _together([(low, count) for _, low, _, count in parts], 1))
-    # An error of 1e-14 in the sum of a distribution moves the root of a contraction by at most as
-    # much.
+    # An error of 1e-14 in the sum of a distribution changes the root of a contraction by at most
+    # 1e-14.
     off = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
     upper = min(_together(off, 1), _together([(high + UNSUMMED, c) for _, _, high, c in parts], 2))
     slack = (8 * len(kinds) + 32) * ULP

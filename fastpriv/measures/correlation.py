@@ -58,13 +58,13 @@ _FORMED = 1 << 22
 _LONGEST = 1 << 24
 #: Most values of neighbouring records that are treated as one record.
 _GROUP = 64
-#: Width up to which a bracket is that of rounding, and is returned as its upper bound.
+#: Width up to which only rounding separates the bounds; then the upper bound is returned.
 _NARROW = 1e-5
 #: Differences of rows below this number may be lost to underflow.
 _LOST = 2.0**-900
 #: Most numbers in the table of the distributions of types, 128 MB.
 _TABLE = 1 << 24
-#: Most types: the singular values of their matrix take a few seconds.
+#: Most types for which the singular values of their matrix are computed.
 _TYPES = 4096
 
 
@@ -85,12 +85,12 @@ def maximal_correlation(
     *,
     out: Floats | None = None,
 ) -> float | Bracket | Floats:
-    """Maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
+    """Compute the maximal correlation rho of database and output (Hirschfeld, Gebelein, Renyi).
 
-    The largest correlation of a function of the database with a function of the output, which is
-    the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if the two are
-    independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared error of any
-    estimate of a function of the database is at least 1 - rho^2 times its variance
+    rho is the largest correlation of a function of the database with a function of the output. It
+    equals the second singular value of p(x, y)/sqrt(p(x) p(y)). It is 0 if and only if database and
+    output are independent. Its square is a lower bound on :func:`sdpi_constant`. The mean squared
+    error of any estimate of a function of the database is at least 1 - rho^2 times its variance
     (Makhdoumi-Fawaz 2013, Section III-B).
 
     Parameters
@@ -100,20 +100,19 @@ def maximal_correlation(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
-        Where to put the correlations of a stack.
+        Array that receives the correlations of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        rho, rounded up; a bracket where it is only bounded: for long Markov chains, and for
-        exchangeable records of three or more values unless both bounds meet. Matrices whose smaller
-        side exceeds 4096 get a singular value from the Lanczos method plus its residual of 1e-10.
-        That none is larger is then certain up to the probability that the random start is
-        orthogonal to its vector.
+        rho, rounded up. A bracket for long Markov chains, and for exchangeable records of three or
+        more values unless both bounds meet. If the smaller side of a matrix exceeds 4096, the
+        result is a singular value of the Lanczos method plus its residual of 1e-10. It may then be
+        too small if the random start is orthogonal to the largest singular vector.
 
     Notes
     -----
-    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) for each step with a sparse one. For
+    Cost O(N K s) for a matrix of smaller side s, O(nonzeros) per step for a sparse matrix. For
     independent records rho is the largest correlation of a record (Witsenhausen 1975).
 
     Examples
@@ -138,9 +137,9 @@ def maximal_correlation(
 
 
 def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
-    """Whether a database that is listed is too rare for a double, and so looks impossible.
+    """Whether the probability of a listed database underflows, so that it looks impossible.
 
-    It is not: what it tells counts as much. The contraction coefficient bounds all of them.
+    Such a database still counts. The contraction coefficient bounds the correlation.
     """
     by_row = isinstance(channel, ProductChannel) and isinstance(prior, Product)
     listed = not by_row and prior.space.size <= check.MAX_VECTOR  # larger ones by their structure
@@ -158,7 +157,7 @@ def _law(prior: Distribution | ArrayLike, size: int) -> Any:
 def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     """Maximal correlation of database and output, for checked arguments.
 
-    The general algorithm takes the matrix, and allows for its errors. Cost O(N K s), s the
+    The general algorithm uses the matrix, and widens by its error. Cost O(N K s), where s is the
     smaller side.
     """
     rho = matrix_correlation(channel.nearest_matrix(), prior.probabilities())
@@ -180,7 +179,7 @@ def _moved(rho: Bracket, channel: AbstractChannel, most: float) -> Bracket:
 
 @correlation.register
 def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
-    """Take the answer in place of the database.
+    """Use the answer in place of the database.
 
     If the distribution of the answer is off by a factor of at most 1 + e at every answer, rho is
     off by at most (1 + e)/(1 - e): the centred matrix is multiplied by diagonal matrices and a
@@ -195,16 +194,16 @@ def _query_correlation(channel: QueryChannel, prior: Distribution) -> Bracket:
 def _product_correlation(channel: ProductChannel, prior: Distribution) -> Bracket:
     """Record by record, in the structure of the prior."""
     rho = rows_correlation(prior, channel.kernels)
-    # Of E_d at 5e-324 the differences are lost; nothing is known but that they are small.
+    # For epsilon near 5e-324 the differences underflow; only an upper bound is known.
     lost = any(isinstance(k, Symmetric) and 0.0 < k.gap < _LOST for k in channel.kernels.distinct)
     return Bracket(0.0, max(rho.upper, _LOST)) if lost else rho
 
 
 @correlation.register
 def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
-    """Under its own prior, take E_d applied to q: correlation is symmetric in X and Y.
+    """Under its own prior, use randomised response on q: correlation is symmetric in X and Y.
 
-    Through differences of rows while these fit.
+    Use differences of rows if they fit.
     """
     formed = channel.excess()
     if formed is not None:
@@ -222,7 +221,7 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
 
 @correlation.register
 def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> Bracket:
-    """Take the rows; where these need a dense prior, differences of all rows while they fit."""
+    """Delegate to the product channel; for a dense prior use differences of rows if they fit."""
     formed = None if isinstance(prior, Product) else channel.excess()
     if formed is not None:
         return relative_correlation(formed, channel.base.probabilities(), prior.probabilities())
@@ -231,7 +230,7 @@ def _tilted_product_correlation(channel: TiltedProduct, prior: Distribution) -> 
 
 @correlation.register
 def _type_correlation(channel: TypeChannel, prior: Distribution) -> Bracket:
-    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise through the matrix."""
+    """Bits under an exchangeable prior: part by part, O(n^4). Otherwise use the matrix."""
     types = prior.by_type()
     if types is None or channel.space.m != 2:
         return matrix_correlation(channel.nearest_matrix(), prior.probabilities())
@@ -261,7 +260,7 @@ def _support_correlation(channel: SupportChannel, prior: Distribution) -> Bracke
 
 
 def _own_correlation(channel: TiltedChannel) -> Bracket:
-    """Return the correlation of E_d applied to q, widened by the effect of clipping q."""
+    """Return the correlation of randomised response on q, widened by the effect of clipping q."""
     rho = rows_correlation(channel.base, channel.hamming_kernels)
     misfit = math.expm1(channel.misfit) + 2.0**-52
     return Bracket(rho.lower * (1.0 - misfit), min(rho.upper * (1.0 + misfit), 1.0))
@@ -271,15 +270,15 @@ def _own_correlation(channel: TiltedChannel) -> Bracket:
 def rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
     """Maximal correlation across a channel that acts record by record.
 
-    The general algorithm takes the vector of the prior. Cost O(N n) for each of some hundred
-    products, or through the matrix while it is small.
+    The general algorithm uses the vector of the prior. Cost O(N n) for each of some hundred
+    products. A small matrix is used directly.
     """
     return vector_correlation(prior.as_dense("maximal correlation").probabilities(), kernels)
 
 
 @rows_correlation.register
 def _product_rows_correlation(prior: Product, kernels: RowKernels) -> Bracket:
-    """Return the largest of the rows' correlations (Witsenhausen 1975)."""
+    """Return the largest of the records' correlations (Witsenhausen 1975)."""
     laws, which, _, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     return largest([row_correlation(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
@@ -287,7 +286,7 @@ def _product_rows_correlation(prior: Product, kernels: RowKernels) -> Bracket:
 
 @rows_correlation.register
 def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> Bracket:
-    """From types where all rows use one kernel. Exact for bits, at a cost of O(n^3).
+    """Use types if all records have one kernel. Exact for bits, at a cost of O(n^3).
 
     For more values it is a bracket unless the bounds meet or the matrix is small.
     """
@@ -304,16 +303,16 @@ def _exchangeable_rows_correlation(prior: Exchangeable, kernels: RowKernels) -> 
 @rows_correlation.register(HiddenMarkov)
 @rows_correlation.register(Markov)
 def _hidden_markov_or_markov_rows_correlation(prior: Distribution, kernels: RowKernels) -> Bracket:
-    """Through the vector while it fits, otherwise a bracket."""
+    """Use the vector if it fits, otherwise return a bracket."""
     if prior.space.size <= _LONGEST:
         return vector_correlation(prior.probabilities(), kernels)
     return _between(prior, kernels)
 
 
 def _between(prior: Distribution, kernels: RowKernels) -> Bracket:
-    """Bracket from the first rows alone below, and from the contraction coefficient above.
+    """Bound it below by the first records alone, and above by the contraction coefficient.
 
-    Functions of the first rows and their outputs are functions of all, and rho^2 <= eta.
+    Functions of the first records and their outputs are functions of all, and rho^2 <= eta.
     """
     first = kernels.distinct[int(kernels.assignment[0])]
     lower = row_correlation(first, prior.marginal(0)).lower
@@ -334,7 +333,7 @@ def row_correlation(kernel: RowKernel, law: Floats) -> Bracket:
 
 @row_correlation.register
 def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
-    """Return a - b for the uniform distribution. Take the matrix for others."""
+    """Return a - b for the uniform distribution. Use the matrix for other distributions."""
     if kernel.m > 1 and np.ptp(law) == 0.0:
         return Bracket(lowered(kernel.gap, 8.0), min(raised(kernel.gap, 8.0), 1.0))
     return shrinking_correlation(kernel.gap, kernel.off, law)
@@ -342,7 +341,7 @@ def _symmetric_row_correlation(kernel: Symmetric, law: Floats) -> Bracket:
 
 @row_correlation.register
 def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
-    """Take differences of rows that keep their digits while epsilon is small."""
+    """Use differences of rows, which keep their digits if epsilon is small."""
     if kernel._epsilon <= SMALL:
         return relative_correlation(kernel.excess, kernel.base, law)
     rho = matrix_correlation(kernel.matrix, law)
@@ -368,7 +367,7 @@ def _symmetric_excess(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Flo
 
 
 def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, list[Axis]]:
-    """Leave out values that no database has: their laws would hide how little others differ."""
+    """Omit values that no database has: their rows would hide small differences of others."""
     axes, tail = [], len(p)
     for kernel in row_kernels:
         m = kernel.shape[0]
@@ -383,14 +382,14 @@ def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, li
 def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Bracket:
     """Maximal correlation across a record-by-record channel, from the vector of any prior.
 
-    Through the matrix while it is small, otherwise O(N n) for each of some hundred products.
+    A small matrix is used directly. Otherwise the cost is O(N n) for each of some hundred products.
     """
     p, axes = _restricted(prior / prior.sum(), row_kernels)
     inputs = math.prod(len(axis.matrix) for axis in axes)
     outputs = math.prod(len(axis.law) for axis in axes)
     if inputs * outputs <= _FORMED:
         whole, seen = reduce(Axis.times, axes), p > 0.0
-        # Differences as small as 1e-300 may be lost when they are multiplied.
+        # Products of differences as small as 1e-300 may underflow.
         least = _LOST if any(0.0 < np.abs(a.excess).max() < _LOST for a in axes) else 0.0
         rho = excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
         return Bracket(rho.lower, max(rho.upper, least if seen.sum() > 1 else 0.0))
@@ -398,7 +397,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]
-    # The distribution of Y is the product of the rows' common distributions plus its excess over
+    # The distribution of Y is the product of the records' common distributions plus its excess over
     # that product.
     common = laws[0]
     for row in laws[1:]:
@@ -419,7 +418,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
 
 
 class Axis:
-    """The matrix of a record as W = 1 law' + D: a law common to all inputs, and the excess D."""
+    """The matrix of a record as W = 1 law' + D: a common distribution, and the excess D."""
 
     def __init__(self, matrix: Floats, excess: Floats, law: Floats) -> None:
         self.matrix, self.excess, self.law = matrix, excess, law
@@ -429,7 +428,7 @@ class Axis:
         return Axis(self.matrix.T, self.excess.T, np.ones(len(self.matrix)))
 
     def times(self, other: Axis) -> Axis:
-        """Treat two rows as one: W W' - P P' = W D' + D P', where P is the rank-one part."""
+        """Treat two records as one: W W' - P P' = W D' + D P', where P is the rank-one part."""
         common = np.tile(other.law, (len(other.matrix), 1))
         return Axis(
             np.asarray(np.kron(self.matrix, other.matrix), dtype=np.float64),
@@ -467,16 +466,17 @@ def _swept(axes: Sequence[Axis], vector: Floats, tails: Sequence[Floats]) -> Flo
     return e
 
 
-# Maximal correlation of exchangeable records and their outputs, all through one kernel.
+# Maximal correlation of exchangeable records and their outputs, all with one kernel.
 #
-# Functions of the rows split into those of the type alone and those that are orthogonal to all of
-# them. The operator B = sqrt(p/q) W of the correlation keeps both parts. On the first it is that of
-# the types, of which the second singular value counts. The norm on the second part is attained by
-# functions that change sign when rows 1 and 2 are exchanged, because every irreducible part of it
-# holds such a function. On them B acts by the 2 x 2 minors of W in rows 1 and 2, and by W in the
-# other n - 2 rows. With the absolute values of the minors the operator is non-negative, so that its
-# norm is attained by functions of the type of the other records: an upper bound. With the minors
-# themselves such functions give a lower bound. For bits there is one minor, and both are the same.
+# Functions of the records split into functions of the type alone, and functions orthogonal to all
+# of them. The operator B = sqrt(p/q) W of the correlation keeps both parts. On the first part B is
+# the operator on types, and its second singular value counts. The norm on the second part is
+# attained by functions that change sign if records 1 and 2 are exchanged, because every irreducible
+# part of it holds such a function. On them B acts by the 2 x 2 minors of W in records 1 and 2, and
+# by W in the other n - 2 records. With the absolute values of the minors the operator is
+# non-negative. Its norm is attained by functions of the type of the other records: an upper bound.
+# With the minors themselves such functions give a lower bound. For bits there is one minor, and
+# both bounds are equal.
 
 
 def fits(n: int, kernel: RowKernel) -> bool:
@@ -554,9 +554,9 @@ def _grid(types: Ints, outputs: Ints) -> tuple[Ints, ...]:
 def _rise(
     less: Floats, kernel: RowKernel, table: Floats, types: Ints, outputs: Ints, base: int
 ) -> tuple[Floats, Floats]:
-    """Return the laws minus that of the type ``base``, and a bound on the error of each entry.
+    """Return the rows minus the row of type ``base``, and a bound on the error of each entry.
 
-    Entry by entry the better of the plain difference and of a sum of single changes.
+    Each entry is the better of the plain difference and a sum of single changes.
     """
     n, steps, place = int(types[:, 0].sum()), rises(kernel), _grid(types, outputs)
     plain = table - table[base]
@@ -579,7 +579,7 @@ def _of_types(apart: Floats, error: Floats, log_p: Floats, log_q: Floats) -> tup
         apart = apart - p @ apart
     B = weight * apart
     lower, upper = norm_bounds(B)
-    # The error of the mean, and of what is subtracted.
+    # The error of the mean, and of the subtracted part.
     off = float(np.linalg.norm(weight * error) + np.linalg.norm(weight * (p @ error)))
     off += 16.0 * ULP * (before + float(np.linalg.norm(B)))
     return max(lower - off, 0.0), upper + off
@@ -588,7 +588,7 @@ def _of_types(apart: Floats, error: Floats, log_p: Floats, log_q: Floats) -> tup
 def _of_swaps(
     n: int, kernel: RowKernel, inputs: tuple[Ints, Floats], outputs: tuple[Ints, Floats]
 ) -> tuple[float, float]:
-    """Bound the norm on functions that change sign when two rows are exchanged.
+    """Bound the norm on functions that change sign if two records are exchanged.
 
     The operator is W between two diagonal matrices. ``inputs`` and ``outputs`` are types and the
     logarithms of the diagonal entries of one database of each.
@@ -613,7 +613,7 @@ def _of_swaps(
 
 
 def _pairs_and_rest(types: Ints, logs: Floats) -> tuple[Ints, Ints, Floats]:
-    """Split types into two different values of rows 1 and 2 and the type of the other records.
+    """Split types into two different values of records 1 and 2 and the type of the others.
 
     Returns the two values, the type of the others, and the number of the type in ``logs``.
     """

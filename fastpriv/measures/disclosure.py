@@ -1,4 +1,4 @@
-"""What an output can settle beyond doubt: attributes disclosed, databases singled out."""
+"""Certain disclosure: attributes and databases that an output determines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BLOCK = 1 << 20
 _VALUES = 1 << 20
 #: A function of the value of one record.
 RowFunction = Callable[[int], Hashable] | Mapping[int, Hashable] | Sequence[Hashable]
-#: Products below may have lost digits. They count as zero, which is on the safe side.
+#: Products below this may have lost digits. They count as zero, which is conservative.
 _TINY = 1e-290
 
 
@@ -60,11 +60,11 @@ def discloses(
     *,
     row: int | None = None,
 ) -> bool:
-    """Whether some output settles the value of an attribute U of the database beyond doubt.
+    """Check whether some output determines the value of an attribute U of the database.
 
-    True when the posterior of U is a point mass for an output that can occur. Which outputs do so
-    depends on the prior only through its support (Saeidian et al. 2024, Theorem 3.4), so no prior
-    is needed where every database is possible. A constant attribute cannot be disclosed.
+    True if the posterior of U is a point mass for an output that can occur. This depends on the
+    prior only through its support (Saeidian et al. 2024, Theorem 3.4). No prior is needed if every
+    database is possible. A constant attribute cannot be disclosed.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ def discloses(
         ``row=i``, a function of x_i: a callable, a mapping from the values of record i to labels,
         or a list of m_i labels.
     prior : Distribution or 1-D array, optional
-        Databases of probability zero under it are left out. By default every one is possible.
+        Databases of probability zero are ignored. By default every database is possible.
     row : int, optional
-        The row that the attribute is a function of.
+        Index of the record that the attribute is a function of.
 
     Returns
     -------
     bool
-        Cost O(N K) for a matrix, one record after the other for channels that act record by record.
-        E_d, E_i and tilted distributions disclose nothing, also where a probability is too small
-        for a double. With ``row=i`` no databases are listed for channels that act record by record
-        and for queries, unless a prior with dependent rows rules some of them out: O(m_i K).
+        Whether the attribute is disclosed. Randomised response, E_i and tilted mechanisms disclose
+        nothing, even if a probability underflows. Cost O(N K) for a matrix; channels that act
+        record by record are checked one record at a time. With ``row=i`` these channels and queries
+        cost O(m_i K), unless a prior with dependent records excludes some databases.
 
     Examples
     --------
@@ -120,25 +120,24 @@ def _listed(attribute: Any) -> ArrayLike:
 def singles_out(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike | None = None
 ) -> bool:
-    """Whether some output leaves a single database possible: the attribute U = X is disclosed.
+    """Check whether some output leaves a single database possible.
 
-    Saeidian et al. 2024, Definition 3.9. It cannot happen below a pointwise maximal leakage of
-    the prior's min-entropy (Corollary 3.10).
+    The attribute U = X is then disclosed (Saeidian et al. 2024, Definition 3.9). This is impossible
+    if the pointwise maximal leakage is below the prior's min-entropy (Corollary 3.10).
 
     Parameters
     ----------
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array, optional
-        Databases of probability zero under it are left out: an output may single out one of the
-        others. By default every one is possible.
+        Databases of probability zero are ignored. By default every database is possible.
 
     Returns
     -------
     bool
         Cost O(distinct records) for channels that act record by record, O(N K) for a matrix.
-        Databases are listed if dependent rows rule some of them out. A point mass leaves nothing to
-        single out.
+        Databases are listed if a prior with dependent records excludes some of them. False for a
+        point mass.
 
     Examples
     --------
@@ -197,7 +196,7 @@ def least_support(channel: AbstractChannel) -> int:
 
 @least_support.register
 def _product_least_support(channel: ProductChannel) -> int:
-    """Product over rows of the smallest number of values behind an output. O(distinct records)."""
+    """Multiply the smallest numbers of values behind an output. Cost O(distinct records)."""
     counts = [(k.matrix > 0.0).sum(axis=0) for k in channel.kernels.distinct]
     least = [int(c[c > 0].min()) for c in counts]
     used = np.bincount(channel.kernels.assignment, minlength=len(least)).tolist()
@@ -207,7 +206,7 @@ def _product_least_support(channel: ProductChannel) -> int:
 @least_support.register(HammingChannel)
 @least_support.register(TiltedChannel)
 def _hamming_or_tilted_least_support(channel: AbstractChannel) -> int:
-    """All databases, also where a probability rounds to 0."""
+    """Return the number of all databases, even if a probability rounds to 0."""
     return channel.space.size
 
 
@@ -227,15 +226,15 @@ def disclosure_threshold(
     *,
     row: int | None = None,
 ) -> float:
-    """Pointwise maximal leakage below which nothing, or a given attribute, cannot be disclosed.
+    """Compute the pointwise maximal leakage below which no output discloses an attribute.
 
     Without an attribute it is ln 1/(1 - p_min), where p_min is the smallest positive probability of
-    a database (Saeidian et al. 2024, Proposition 3.8). At that level an output may rule out the
-    smallest likely database. Below it no output can rule out any.
+    a database (Saeidian et al. 2024, Proposition 3.8). At that level an output may exclude the
+    least likely database. Below it no output can exclude any database.
 
     The threshold of an attribute U is -ln max_u P(S_u), where S_u is the set of databases for which
-    U is certainly u. For a function of the database that is the min-entropy of U (Theorem 3.5
-    there), for a kernel it is larger.
+    U is certainly u. For a function of the database it is the min-entropy of U (Theorem 3.5 there).
+    For a kernel it is larger.
 
     Parameters
     ----------
@@ -244,21 +243,21 @@ def disclosure_threshold(
     attribute : 1-D integer array, 2-D array, function or mapping, optional
         As for :func:`discloses`.
     row : int, optional
-        The row that the attribute is a function of.
+        Index of the record that the attribute is a function of.
 
     Returns
     -------
     float
-        Level in nats, rounded down: 0 where p_min is below the range of a double, infinite for a
-        point mass and for attributes that no mechanism discloses (constant ones, and kernels that
-        leave U in doubt for every database). Never lists the databases of a structured prior,
-        except for an attribute that lists them.
+        Level in nats, rounded down. It is 0 if p_min underflows. It is infinite for a point mass
+        and for attributes that no mechanism discloses: constant attributes, and kernels that leave
+        U uncertain for every database. The databases of a structured prior are listed only if the
+        attribute lists them.
 
     Notes
     -----
-    An output that settles U = u comes from databases in S_u only. So it leaks
-    ln max W[x, y]/sum p(x) W[x, y] >= -ln P(S_u). A mechanism attains this: it tells with a small
-    probability that the database is in S_u, if it is.
+    An output that determines U = u comes from databases in S_u only. So it leaks ln max W[x, y]/sum
+    p(x) W[x, y] >= -ln P(S_u). Some mechanism attains this bound. If the database is in S_u, it
+    reveals this fact with a small probability.
 
     Examples
     --------
@@ -306,21 +305,21 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     slack = (2.0 * len(weights) + 16.0 * prior.space.n * (max(prior.space.sizes) + 4)) * ULP
     slack += 64.0 * ULP + 2.0 * error
     rest = math.fsum(weights[others])
-    if rest < 0.5:  # near 1 the probability is known by what it lacks
+    if rest < 0.5:  # near 1 the probability is known by its complement
         return _normal(-math.log1p(-rest) * (1.0 - 2.0 * slack))
     chance = math.fsum(weights[sure & (low == u)])
     return max(0.0, -math.log(chance) - slack)
 
 
 def _normal(bound: float) -> float:
-    """Return a lower bound, or 0 where it is too small for a double to be rounded relatively."""
+    """Return a lower bound, or 0 if it is too small for relative rounding."""
     return bound if bound >= sys.float_info.min else 0.0
 
 
 def remaining_uncertainty_bound(
     channel: AbstractChannel | ArrayLike | float, prior: Distribution | ArrayLike
 ) -> float:
-    """Min-entropy that any output leaves in every attribute of the database, at least.
+    """Bound from below the min-entropy that any output leaves in every attribute.
 
     It is ln(1 + q_min/(1 - q_min) e^-C) for an adversary with prior q, where C is the leakage
     capacity: the largest ln p(y|x)/p(y|x') over all databases. It holds for every output and for
@@ -332,13 +331,12 @@ def remaining_uncertainty_bound(
     channel : channel, 2-D array or float
         The mechanism, or its leakage capacity (not its Shannon capacity) in nats.
     prior : Distribution or 1-D array
-        What the adversary believes.
+        Prior of the adversary.
 
     Returns
     -------
     float
-        Min-entropy in nats, rounded down; infinite for a point mass, under which no attribute
-        varies.
+        Min-entropy in nats, rounded down; infinite for a point mass, because no attribute varies.
 
     Examples
     --------
@@ -366,17 +364,17 @@ def lower_entropy_attribute(
 ) -> Floats:
     """Build an attribute of smaller min-entropy that is disclosed along with a given one.
 
-    Let u be the value that an output settles. W replaces any other value of U by u with probability
-    lambda. The output that settles U = u then settles W = u, and W is easier to guess as soon as
-    lambda > (max p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6). The lambda
-    halfway between this bound and one is taken.
+    Let u be the value that an output determines. W replaces any other value of U by u with
+    probability lambda. The output then determines W = u too. W is easier to guess if lambda > (max
+    p_U - p_U(u)) / (1 - p_U(u)) (Saeidian et al. 2024, Proposition 3.6). The function uses the
+    lambda halfway between this bound and one.
 
     Parameters
     ----------
     channel : channel or 2-D array
         The mechanism.
     attribute : 1-D integer array or 2-D array
-        As for :func:`discloses`, which must find it disclosed.
+        As for :func:`discloses`, which must return True for it.
     prior : Distribution or 1-D array
         Distribution of the databases.
 
@@ -459,7 +457,7 @@ def value_range(
 
 
 def possible_databases(prior: Distribution) -> NDArray[np.bool_]:
-    """Return which databases can occur, also those that are too rare for a double."""
+    """Return which databases can occur, including those whose probability underflows."""
     logs = prior.logs_if_rare()
     return np.asarray(prior.probabilities() > 0.0 if logs is None else logs > -math.inf)
 
@@ -470,7 +468,7 @@ def every_database(prior: Distribution | None) -> bool:
 
 
 def settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
-    """Return the attribute values that some output settles; none for a constant attribute."""
+    """Return the attribute values that some output determines; none for a constant attribute."""
     if low.min() == high.max():
         return np.empty(0, dtype=np.int64)
     least, most = attribute_range(channel, low, high)
@@ -479,9 +477,9 @@ def settled(channel: AbstractChannel, low: Ints, high: Ints) -> Ints:
 
 @singledispatch
 def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return the least ``low`` and largest ``high`` over the databases that can cause each output.
+    """Return the smallest ``low`` and largest ``high`` over databases that can cause each output.
 
-    Through the matrix. An output that nothing causes keeps the neutral elements.
+    Use the matrix. An output that no database causes keeps the neutral elements.
     """
     return _support_range(np.array(channel.nearest_matrix(), order="C") > 0.0, low, high)
 
@@ -490,7 +488,7 @@ def attribute_range(channel: AbstractChannel, low: Ints, high: Ints) -> tuple[In
 def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """One record after the other."""
     for i, m in enumerate(channel.space.sizes):
-        # Rows before i are outputs by now. Row i comes first, the rest behind it.
+        # Records before i are already outputs. Record i is the first axis, the others follow.
         seen = channel.kernels[i].matrix > 0.0
         before = math.prod(channel.output_space.sizes[:i])
         low, high = (np.moveaxis(v.reshape(before, m, -1), 1, 0) for v in (low, high))
@@ -504,7 +502,7 @@ def _product_attribute_range(channel: ProductChannel, low: Ints, high: Ints) -> 
 def _hamming_or_tilted_attribute_range(
     channel: AbstractChannel, low: Ints, high: Ints
 ) -> tuple[Ints, Ints]:
-    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    """Every database can cause every output that occurs, even if its probability rounds to 0."""
     return low.min(keepdims=True), high.max(keepdims=True)
 
 
@@ -538,7 +536,7 @@ def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints
 
 
 def row_codes(attribute: Any, row: int, m: int) -> Ints:
-    """Return a number for each value of a record, equal where the attribute is equal."""
+    """Return a number for each value of a record; equal numbers mean equal attributes."""
     check.fits(m, "the attribute of every value of the row", "merge values", _VALUES)
     if callable(attribute):
         labels = [_called(attribute, value) for value in range(m)]
@@ -580,7 +578,7 @@ def _called(attribute: Callable[[int], Hashable], value: int) -> Hashable:
 
 
 def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distribution | None) -> bool:
-    """Whether some output settles a function of record i, given as a number for each value."""
+    """Whether some output determines a function of record i, given as a number for each value."""
     seen = row_causes(channel, prior, i)
     if seen is None:
         space = channel.space
@@ -601,9 +599,9 @@ def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distributi
 def row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """Return which values of record i can be behind each output, None where databases are listed.
+    """Return which values of record i can cause each output, None if databases are listed.
 
-    Outputs that leave the same values possible may be taken together.
+    Outputs that leave the same values possible may be merged.
     """
     return None
 
@@ -612,7 +610,7 @@ def row_causes(
 def _product_row_causes(
     channel: ProductChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """The row by itself, if the other records cannot rule out any of its values."""
+    """Use the record alone, if the other records cannot exclude any of its values."""
     if not (isinstance(prior, Product) or every_database(prior)):
         return None
     return np.asarray((channel.kernels[i].matrix > 0.0) & _occurs(channel, prior, i)[:, None])
@@ -623,7 +621,7 @@ def _product_row_causes(
 def _hamming_or_tilted_row_causes(
     channel: AbstractChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_]:
-    """Every database can cause every output that occurs, also where its probability rounds to 0."""
+    """Every database can cause every output that occurs, even if its probability rounds to 0."""
     return _occurs(channel, prior, i)[:, None]
 
 
@@ -631,7 +629,7 @@ def _hamming_or_tilted_row_causes(
 def _query_row_causes(
     channel: QueryChannel, prior: Distribution | None, i: int
 ) -> NDArray[np.bool_] | None:
-    """From the answers that each value of the row can have."""
+    """Use the answers that each value of the record can have."""
     if not every_database(prior):
         return None
     kernel = channel.kernel.matrix > 0.0
@@ -652,26 +650,26 @@ def _occurs(channel: AbstractChannel, prior: Distribution | None, i: int) -> NDA
 def remaining_uncertainty(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
 ) -> float:
-    """Smallest min-entropy that an output leaves in any attribute of the database, in nats.
+    """Compute the smallest min-entropy that an output leaves in any attribute.
 
-    It is -ln max_y (1 - min_x q(x|y)), q(x|y) the posterior and x over the support of the prior.
-    The attribute is any function of the database that is not constant on the support. Its
-    likeliest value has the probability 1 - P(x in A | y), where A is the set of all databases with
-    other values. This is largest if A is the least likely database. Theorem 3.7 of Saeidian et al.
-    2024 is a lower bound, see :func:`remaining_uncertainty_bound`.
+    It is -ln max_y (1 - min_x q(x|y)), where q(x|y) is the posterior and x is in the support of the
+    prior. The attribute is any function of the database that is not constant on the support. Its
+    likeliest value has the probability 1 - P(x in A | y), where A is the set of databases with
+    other values. This is largest if A contains only the least likely database. Theorem 3.7 of
+    Saeidian et al. 2024 is a lower bound, see :func:`remaining_uncertainty_bound`.
 
     Parameters
     ----------
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution or 1-D array
-        What the adversary believes.
+        Prior of the adversary.
 
     Returns
     -------
     float
-        Min-entropy in nats, rounded down. It is 0 if some output rules a database out, and
-        infinite for a point mass, under which no attribute varies.
+        Min-entropy in nats, rounded down. It is 0 if some output excludes a database. It is
+        infinite for a point mass, because no attribute varies.
 
     Notes
     -----
@@ -696,12 +694,12 @@ def remaining_uncertainty(
 
 @singledispatch
 def _log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return ln of the least posterior probability of a database that may occur, rounded down."""
+    """Return ln of the smallest posterior probability of a possible database, rounded down."""
     return _matrix_log_rarest(channel, prior)
 
 
 def _matrix_log_rarest(channel: AbstractChannel, prior: Distribution) -> float:
-    """Through the matrix."""
+    """Use the matrix."""
     weights = prior.probabilities()
     support = weights > 0.0
     matrix = scaled_matrix(channel)[support]
@@ -724,7 +722,7 @@ def _product_log_rarest(channel: ProductChannel, prior: Distribution) -> float:
 
 
 def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
-    """Return ln of the least posterior probability, given columns up to a factor; 0 if certain."""
+    """Return ln of the smallest posterior probability, given scaled columns; 0 if certain."""
     if len(weights) == 1:
         return 0.0
     joint = weights[:, None] * matrix[:, matrix.max(axis=0) > 0.0]

@@ -50,7 +50,7 @@ def distortion(
     *,
     out: Floats | None = None,
 ) -> float | Floats:
-    """Expected distortion E d(X, Y) of a mechanism.
+    """Compute the expected distortion E d(X, Y) of a mechanism.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def distortion(
         ``metric[x, y]`` for every database and output. The default is the Hamming distance, the
         number of records that change; outputs must then be databases.
     out : array of length B, optional
-        Where to put the distortions of a stack.
+        Array that receives the distortions of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        E d(X, Y). It is h(epsilon) for E_d, and for E_i under its own prior (Wang-Ying-Zhang
-        2015, Lemmas 4 and 5).
+        E d(X, Y) in units of the metric. It is h(epsilon) for randomised response, and for E_i
+        under its own prior (Wang-Ying-Zhang 2015, Lemmas 4 and 5).
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _stack_distortion(
 
 
 def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats) -> float:
-    """Sum of p(x) W[x, y] metric[x, y], through the matrix. Cost O(N K)."""
+    """Return the sum of p(x) W[x, y] metric[x, y], from the matrix. Cost O(N K)."""
     return float(prior.probabilities() @ (channel.nearest_matrix() * metric).sum(axis=1))
 
 
@@ -112,7 +112,7 @@ def expected_cost(channel: AbstractChannel, prior: Distribution, metric: Floats)
 def expected_distance(channel: AbstractChannel, prior: Distribution) -> float:
     """Expected Hamming distance between database and output, for checked arguments.
 
-    The general algorithm takes the matrix. Outputs must be databases. Cost O(N^2 n).
+    The general algorithm uses the matrix. Outputs must be databases. Cost O(N^2 n).
     """
     return matrix_distance(channel, prior)
 
@@ -157,8 +157,8 @@ def _hamming_expected_distance(channel: HammingChannel, prior: Distribution) -> 
 def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> float:
     """Return h(epsilon) under the channel's own prior.
 
-    Under another one the cost is O(N n), or O(types^2) for exchangeable records. Through the matrix
-    while it is small: its terms are positive.
+    Under another prior the cost is O(N n), or O(types^2) for exchangeable records. A small matrix
+    is used directly, because its terms are positive.
     """
     if channel.is_own_prior(prior):
         return hamming_distance(channel.hamming_kernels)
@@ -173,7 +173,7 @@ def _tilted_expected_distance(channel: TiltedChannel, prior: Distribution) -> fl
 
 @expected_distance.register
 def _tilted_product_expected_distance(channel: TiltedProduct, prior: Distribution) -> float:
-    """Return h(epsilon) under the channel's own prior. Otherwise take the rows."""
+    """Return h(epsilon) under the channel's own prior. Otherwise use the product channel."""
     if channel.is_own_prior(prior):
         return hamming_distance(channel.hamming_kernels)
     return expected_distance(channel.as_product, prior)
@@ -191,7 +191,7 @@ def _type_expected_distance(channel: TypeChannel, prior: Distribution) -> float:
 
 
 def hamming_distance(row_kernels: RowKernels) -> float:
-    """Expected number of records that R_epsilon moves: h(epsilon), for any row sizes."""
+    """Expected number of records that randomised response changes: h(epsilon)."""
     return math.fsum(
         len(rows) * (kernel.m - 1) * kernel.off
         for kernel, rows in row_kernels.groups()

@@ -1,4 +1,4 @@
-"""Differential privacy: how well neighbouring databases can be told apart."""
+"""Differential privacy: the largest ratio of output probabilities of neighbouring databases."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def dp_level(channel: AbstractChannel) -> float: ...
 @overload
 def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Differential privacy level of a mechanism.
+    """Compute the differential privacy level of a mechanism.
 
-    The largest ln p(y|x)/p(y|x') over neighbours x, x' (databases that differ in one record) and
-    outputs y (Wang-Ying-Zhang 2015, Definition 3). It is infinite as soon as an output is possible
-    for x and impossible for a neighbour.
+    The level is the largest ln p(y|x)/p(y|x') over neighbours x, x' and outputs y (Wang-Ying-Zhang
+    2015, Definition 3). Neighbours are databases that differ in one record. The level is infinite
+    if an output is possible for x and impossible for a neighbour.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
         The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
         the output distribution for value x.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
         Level in nats, rounded up. Cost O(N K n) for a matrix with K outputs, O(distinct records)
-        for products, closed form for E_d and E_i.
+        for products, closed form for randomised response (E_d) and E_i.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
 
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
-    """Return the largest ln W[x, y]/W[x', y] over neighbours, through the matrix. O(N K n)."""
+    """Return the largest ln W[x, y]/W[x', y] over neighbours, from the matrix. Cost O(N K n)."""
     return matrix_level(table(channel), channel.space.axes)
 
 
@@ -107,7 +107,7 @@ def _row_level(kernel: RowKernel) -> float:
 
 @neighbour_level.register
 def _hamming_neighbour_level(channel: HammingChannel) -> float:
-    """Epsilon itself, or 0 where no row has a second value."""
+    """Return epsilon, or 0 if no record has a second value."""
     return channel.epsilon if max(channel.space.sizes) > 1 else 0.0
 
 
@@ -165,7 +165,7 @@ def _tilted_neighbour_level(channel: TiltedChannel) -> float:
         )
     # From one database to a neighbour, R q changes by e^epsilon at most.
     home, doubt = channel.prior, home_error(channel)
-    if channel.space.size <= FEW:  # some of R q is too small for a double, or for its digits
+    if channel.space.size <= FEW:  # some of R q underflows, or loses digits
         logs = -channel.log_tilt()[1]
         home = Dense.of(np.exp(logs - logs.max()), channel.space, logs)
         doubt = home_error(channel, logs)
@@ -183,7 +183,7 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     """Largest ln v(x)/v(x') for v = R q, or for v = p/(R q), over neighbours in record i, and more.
 
     The entry (s, t) is for databases whose record i is s and t. With w the distribution q through
-    all rows but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
+    all records but i, v is b sum_t w(t) + (a - b) w(s): ratios come from differences of w, before
     these cancel.
     """
     space, kernel = channel.space, channel.hamming_kernels[i]
@@ -217,12 +217,12 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
 
 
 def all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Floats:
-    """The largest of them over rows: the channel treats them alike, another prior may not."""
+    """Return the maximum over records: the channel treats them alike, another prior may not."""
     return np.asarray(np.max([home_ratios(channel, int(i), prior) for i in rows], axis=0))
 
 
 def _lines(vector: Floats, space: Space, i: int) -> Floats:
-    """Return a vector over databases with one line per setting of the rows but i."""
+    """Return a vector over databases with one row per setting of the records except i."""
     m, inner = space.sizes[i], int(space.strides[i])
     return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 
@@ -230,11 +230,11 @@ def _lines(vector: Floats, space: Space, i: int) -> Floats:
 def live_level(
     channel: TiltedChannel, ratios: list[Floats], prior: Distribution | None = None
 ) -> float:
-    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over rows, values and outputs.
+    """Return the largest e ([y_i = s] - [y_i = t]) + ratio[s, t] over records, values and outputs.
 
-    When record i of x moves from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). A
-    value s that never comes out therefore never gives the full e^epsilon. Where only one value
-    does, the output says nothing about the row, and the prior's own ratios are left.
+    If record i of x changes from s to t, R[x, y] changes by e^(epsilon ([y_i = s] - [y_i = t])). So
+    a value s that is never an output does not give the full e^epsilon. If only one value is an
+    output, the output reveals nothing about the record. Then only the ratios of the prior remain.
     """
     worst = [0.0]
     for rows, alive, ratio in zip(
@@ -250,7 +250,7 @@ def live_level(
 
 
 def products_error(prior: Distribution) -> float:
-    """Bound the error of a log-ratio of probabilities that were multiplied along the rows."""
+    """Bound the error of a log-ratio of probabilities that are products over records."""
     listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
     return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
 
@@ -258,8 +258,8 @@ def products_error(prior: Distribution) -> float:
 def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:
     """Bound the error of ln (R q)(x)/(R q)(x') from R q itself, or from its logarithms.
 
-    Entries of R q, and thus their logarithms, are off by ``row_slack`` each. Logarithms that are
-    added up instead have a relative error, and their difference has lost what they share.
+    Each entry of R q, and thus its logarithm, has an error of ``row_slack``. Sums of logarithms
+    have a relative error instead, and their difference loses the common part.
     """
     error = 2.0 * row_slack(channel.hamming_kernels)
     return (

@@ -65,10 +65,10 @@ def effective_entropy(
 ) -> Estimate:
     """Estimate the entropy of a source for a computationally bounded observer, in nats per sample.
 
-    Yao's effective entropy, on which the computational model of Wu-Xia-He 2020 rests (Section 8,
-    Definition 22), is the smallest expected length of a code that runs in polynomial time. No
-    finite program computes it. It is estimated here by the length of the samples in one chosen
-    code. A better code may be shorter, and other samples may be longer, so there is no guarantee.
+    Yao's effective entropy is the smallest expected length of a code that runs in polynomial time
+    (Wu-Xia-He 2020, Section 8, Definition 22). No finite program computes it. The estimate is the
+    length of the samples in one chosen code. A better code may be shorter, and other samples may be
+    longer, so there is no guarantee.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ def effective_information(
     compressor: str | Compressor | None = None,
     predictor: int | Predictor | None = None,
 ) -> Estimate:
-    """Estimate what one sequence tells a bounded observer about another, in nats per sample.
+    """Estimate the information of one sequence about another for a bounded observer.
 
-    The effective mutual information I_c(X; Y) of Wu-Xia-He 2020, Section 8, with code lengths
-    in place of effective entropies: H(X) + H(Y) - H(X, Y) for a compressor, H(X) - H(X | Y) for a
-    predictor that is given y_t before x_t. The estimate may be too large, too small, or even
-    negative if the code does not exploit the relation.
+    It estimates I_c(X; Y) of Wu-Xia-He 2020, Section 8, with code lengths in place of effective
+    entropies. A compressor gives H(X) + H(Y) - H(X, Y). A predictor that sees y_t before x_t gives
+    H(X) - H(X | Y). The estimate may be too large, too small, or even negative if the code does not
+    exploit the relation.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def effective_information(
     Returns
     -------
     Estimate
-        Difference of code lengths, not clipped.
+        Difference of code lengths in nats per sample. It may be negative.
 
     Examples
     --------

@@ -21,11 +21,11 @@ _ROUNDING = 2.0**-44
 
 
 def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> float:
-    """Lower bound on the probability that an adversary guesses S wrongly, by any method (Fano).
+    """Bound from below the probability that any adversary guesses S wrongly (Fano).
 
-    With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2. For two values the
-    bound solves h2(P_e) >= (1 - f) H(S). |S| is the number of values that can occur, or of all
-    values if the prior is structured.
+    With H(S) in bits, P_e >= ((1 - f) H(S) - 1)/log2(|S| - 1) for |S| > 2. For two values the bound
+    solves h2(P_e) >= (1 - f) H(S). |S| is the number of values that can occur; for a structured
+    prior, the number of all values.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def error_probability_bound(factor: float, prior: Distribution | ArrayLike) -> f
     Returns
     -------
     float
-        Within [0, 1 - 1/|S|], rounded down.
+        Probability in [0, 1 - 1/|S|], rounded down.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The largest g-leakage: over priors for one gain function, over gain functions for one prior."""
+"""Largest g-leakage over priors for one gain function, or over gain functions for one prior."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ GainLike = ArrayLike | gain_functions.Row | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GainCapacity(Bracket):
-    """The largest g-leakage over priors, and a prior that has the lower bound.
+    """Bracket of the largest g-leakage over priors, with a prior that attains the lower bound.
 
-    A :class:`Bracket`; ``prior`` is None where a closed form attained at the uniform distribution
-    was used.
+    ``prior`` is None if a closed form was used; the uniform prior then attains it.
 
     Examples
     --------
@@ -67,10 +66,10 @@ def g_capacity(
     gap: float = 1e-6,
     time_limit: float | None = None,
 ) -> GainCapacity:
-    """Largest multiplicative g-leakage over all priors, for one gain function.
+    """Bound the largest multiplicative g-leakage over all priors, for one gain function.
 
-    With no gain function it is min-capacity, which is :func:`maximal_leakage` and attained by the
-    uniform prior (Braun et al. 2009). No gain that is never negative has more: the miracle theorem
+    With no gain function it is min-capacity, which equals :func:`maximal_leakage`. The uniform
+    prior attains it (Braun et al. 2009). Non-negative gains never leak more: the miracle theorem
     (Alvim et al. 2012, Theorem 5.1).
 
     Parameters
@@ -82,16 +81,16 @@ def g_capacity(
     gap : float
         Width of the bracket at which the search ends.
     time_limit : float, optional
-        Seconds after which no further linear program is begun; by default the search ends after a
-        fixed amount of work, well under a minute.
+        Seconds after which no further linear program starts. By default the search ends after a
+        fixed amount of work.
 
     Returns
     -------
     GainCapacity
-        Nats. Branch and bound over strategies by linear programs of N K actions variables, whose
-        multipliers prove the bounds: closed to ``gap`` up to about 20 databases, outputs and
-        actions (seconds). Where K actions^2 N exceeds 2^19 it is a wider bracket, from a local
-        search and the miracle theorem.
+        Bracket in nats. It reaches ``gap`` up to about 20 databases, outputs and actions. If K
+        actions^2 N exceeds 2^19, a local search and the miracle theorem give a wider bracket. The
+        search is branch and bound over strategies. Its linear programs have N K actions variables,
+        and their multipliers prove the bounds.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def g_capacity(
     problem = Problem(W[live], g[:, live] / tops[live], additive=False)
     bounds = search(problem, cap, check.real(gap, "gap", least=0.0), _limit(time_limit))
     law = np.zeros(len(tops))
-    with np.errstate(divide="ignore"):  # gains may be beyond the range of their quotients
+    with np.errstate(divide="ignore"):  # quotients of gains may overflow
         logs = np.log(bounds.prior) - np.log(tops[live])
     law[live] = np.exp(logs - logs.max())
     lower, upper = (math.log(max(1.0, end)) for end in (bounds.lower, bounds.upper))
@@ -137,10 +136,10 @@ def additive_g_capacity(
     gap: float = 1e-6,
     time_limit: float | None = None,
 ) -> GainCapacity:
-    """Largest additive g-leakage over all priors, for one gain function.
+    """Bound the largest additive g-leakage over all priors, for one gain function.
 
-    The difference of two convex functions of the prior; finding its maximum is NP-hard already for
-    a right guess of the database (Alvim et al. 2014), so that large sizes get a bracket.
+    It is the maximum of a difference of two convex functions of the prior. This is NP-hard even if
+    the gain is a right guess of the database (Alvim et al. 2014), so large sizes get a bracket.
 
     Parameters
     ----------
@@ -151,15 +150,15 @@ def additive_g_capacity(
     gap : float
         Width of the bracket at which the search ends, relative to the largest absolute gain.
     time_limit : float, optional
-        Seconds after which no further linear program is begun; by default the search ends after a
-        fixed amount of work, well under a minute.
+        Seconds after which no further linear program starts. By default the search ends after a
+        fixed amount of work.
 
     Returns
     -------
     GainCapacity
-        In units of the gain; the search is that of :func:`g_capacity`. For a right guess of at most
-        16 databases all sets are listed, since some uniform distribution on a set is worst: O(2^N
-        K).
+        Bracket in units of the gain, by the search of :func:`g_capacity`. For a right guess of at
+        most 16 databases all sets are listed at cost O(2^N K), because a uniform distribution on
+        some set is worst.
 
     Examples
     --------
@@ -182,7 +181,7 @@ def additive_g_capacity(
     if size == 0.0:
         return GainCapacity(0.0, 0.0, None)
     scaled = g / size
-    # No prior can add more than the span of the gain times what is not common to all rows.
+    # No prior adds more than the span of the gain times the mass not common to all rows.
     off = _off(mechanism)
     common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
     cap = raised(float(np.ptp(scaled)) * (1.0 - common), 8.0)
@@ -211,7 +210,7 @@ def _matrices(channel: AbstractChannel, gain: GainLike) -> tuple[Floats, Floats]
 
 
 def _off(channel: AbstractChannel) -> float:
-    """Bound what errors of the matrix add to a gain of at most 1; nothing where rows are equal."""
+    """Bound the effect of matrix errors on a gain of at most 1; it is 0 if rows are equal."""
     error = channel.matrix_error
     return 2.0 * error if error and extreme_level(channel) > 0.0 else 0.0
 
@@ -221,10 +220,10 @@ def _limit(time_limit: float | None) -> float | None:
 
 
 def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
-    """Largest multiplicative g-leakage under one prior, over all gains that are never negative.
+    """Compute the largest multiplicative g-leakage under one prior, over non-negative gains.
 
-    It is ln sum_y max_x p(y|x) over databases x that occur: maximal leakage again, whatever the
-    prior is (Alvim et al. 2014). The gain g[x, x] = 1/p(x), and 0 elsewhere, has it.
+    It is ln sum_y max_x p(y|x) over databases x that can occur: maximal leakage, for every prior
+    (Alvim et al. 2014). The gain g[x, x] = 1/p(x), and 0 elsewhere, attains it.
 
     Parameters
     ----------
@@ -236,7 +235,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
     Returns
     -------
     float
-        Nats, rounded up. Cost that of :func:`maximal_leakage`.
+        Leakage in nats, rounded up. Cost as for :func:`maximal_leakage`.
 
     Examples
     --------
@@ -252,7 +251,7 @@ def gain_capacity(channel: ChannelLike, prior: PriorLike) -> float:
 
 
 def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = "unit") -> float:
-    """Largest additive g-leakage under one prior, over a class of gain functions.
+    """Compute the largest additive g-leakage under one prior, over a class of gain functions.
 
     Parameters
     ----------
@@ -263,19 +262,20 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     gains : {"unit", "spanning", "bounded"}
         The class. ``"unit"``: g[w, x] in [0, 1]. ``"spanning"``: g[w, x] - g[w, x'] at most 1 for
         every action. ``"bounded"``: g at most 1 and no distribution has a negative vulnerability.
-        Each class contains the one before, up to a constant.
+        Each class contains the previous class, up to a constant.
 
     Returns
     -------
     float
-        Rounded up. Cost O(N K log N) for ``"unit"``, O(N K) for the others, O(distinct records) for
-        ``"bounded"`` and record-by-record channels.
+        Leakage in units of the gain, rounded up. Cost O(N K log N) for ``"unit"`` and O(N K) for
+        the other classes. For ``"bounded"`` and record-by-record channels it is O(distinct
+        records).
 
     Notes
     -----
-    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of knowing
-      nothing. A
-      distribution r is filled greedily, since the sum is convex and piecewise linear in each r(y).
+    - Unit gains: min over distributions r of sum_x p(x) TV(W_x, r), the deficiency of an
+      uninformative channel. The sum is convex and piecewise linear in each r(y), so r is filled
+      greedily.
     - Spanning gains: the mean total variation between posterior and prior, the Kantorovich
       distance of the hyper-distributions (Alvim et al. 2014).
     - Bounded gains: 1 - sum_y min_x p(y|x) over databases that occur, whatever the prior is
@@ -308,7 +308,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
 
 
 def _uncommon(kernels: RowKernels) -> float:
-    """Return 1 - the product over rows of sum_y min_x p(y|x). Rounded up."""
+    """Return 1 - the product over records of sum_y min_x p(y|x). Rounded up."""
     logs = []
     for kernel, rows in kernels.groups():
         common = math.fsum(np.asarray(kernel.matrix).min(axis=0))
@@ -321,10 +321,12 @@ def _uncommon(kernels: RowKernels) -> float:
 
 
 def nearest_law(W: Floats, prior: Floats) -> float:
-    """Return the smallest sum_x p(x) TV(W_x, r) over laws r. Rounded up. Cost O(N K log N).
+    """Return the smallest sum_x p(x) TV(W_x, r) over distributions r, rounded up.
 
-    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Begin with the smallest
-    entries and spend what is left of the mass 1 where the rate is largest.
+    Cost O(N K log N).
+
+    For one output the sum falls with r(y) at the rate P(W[X, y] > r(y)). Start with the smallest
+    entries, and add the remaining mass at the outputs with the largest rate.
     """
     order = np.argsort(W, axis=0, kind="stable")
     values = np.take_along_axis(W, order, axis=0)
@@ -356,7 +358,7 @@ def _covers(prior: Distribution) -> bool:
 
 
 def _seen(channel: AbstractChannel, prior: Distribution) -> Floats:
-    """Return the rows of databases that occur."""
+    """Return the rows of databases that can occur."""
     logs = prior.logs_if_rare()
     occurs = prior.probabilities() > 0.0 if logs is None else logs > -math.inf
     return np.asarray(channel.nearest_matrix())[occurs]

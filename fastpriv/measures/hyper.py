@@ -1,4 +1,4 @@
-"""Hyper-distributions: the laws of the database after the output, and how likely each is."""
+"""Hyper-distributions: the posteriors of the database and their probabilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hyper:
-    """Which distributions of the database outputs lead to, and with which probability.
+    """Posteriors of the database and their probabilities.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Hyper:
     inners : array of shape (L, N)
         The posteriors p(x|y), all different.
     outputs : integer array of length K
-        Which posterior each output leads to; -1 for outputs that do not occur.
+        Index of the posterior of each output; -1 for outputs that do not occur.
 
     Examples
     --------
@@ -73,11 +73,11 @@ class Hyper:
 
 
 def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike) -> Hyper:
-    """Hyper-distribution [p, W]: the posteriors of a channel and their probabilities.
+    """Compute the hyper-distribution [p, W]: posteriors of a channel and their probabilities.
 
-    Outputs whose columns are proportional on the support of the prior lead to the same posterior
-    and are merged. Two channels with one hyper-distribution leak alike by every measure that
-    depends on posteriors alone (McIver et al. 2014).
+    Outputs with proportional columns on the support of the prior have the same posterior and are
+    merged. Two channels with the same hyper-distribution have the same leakage in every measure
+    that depends on posteriors alone (McIver et al. 2014).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Identifiability: how much more likely a database is than its neighbours, given the output."""
+"""Identifiability: the largest ratio of posterior probabilities of neighbouring databases."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def identifiability_level(
 def identifiability_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Floats:
-    """Identifiability level of a mechanism under a prior.
+    """Compute the identifiability level of a mechanism under a prior.
 
-    The largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
-    (Wang-Ying-Zhang 2015, Definition 2). It is infinite when some database has probability zero,
-    because the prior alone then tells a neighbour of that database apart from it.
+    The level is the largest ln p(x|y)/p(x'|y) over neighbours x, x' and outputs y that can occur
+    (Wang-Ying-Zhang 2015, Definition 2). It is infinite if some database has probability zero,
+    because the prior alone then excludes that database.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ def identifiability_level(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Level in nats, rounded up. At most ``dp_level(channel) + prior.epsilon_x()``, with
-        equality for E_d; epsilon for E_i under its own prior.
+        Level in nats, rounded up. It is at most ``dp_level(channel) + prior.epsilon_x()``, with
+        equality for randomised response (E_d). It is epsilon for E_i under its own prior.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def posterior_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
     """Return the level from the joint distribution. Cost O(N K n).
 
-    Where the matrix has errors, the sum of the channel's and the prior's level is a second bound.
+    If the matrix has errors, the sum of the channel's and the prior's level is a second bound.
     """
     level = _joint_level(np.array(channel.nearest_matrix(), order="C"), prior, channel.space)
     if channel.matrix_error == 0.0:
@@ -149,7 +149,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:
-    """Return the posterior level under a prior given by logs, too rare for doubles."""
+    """Return the posterior level under a prior given by logarithms, if probabilities underflow."""
     with np.errstate(divide="ignore"):
         table = np.log(matrix) + logs[:, None]
     worst, seen = 0.0, table > -math.inf
@@ -252,7 +252,7 @@ def _tilted_posterior_level(channel: TiltedChannel, prior: Distribution) -> floa
 
 @posterior_level.register
 def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution) -> float:
-    """Epsilon under the channel's own prior. Under another one that of the rows."""
+    """Return epsilon under the channel's own prior. Otherwise use the product channel."""
     if not channel.space.has_neighbours:
         return 0.0
     if channel.is_own_prior(prior):
@@ -263,7 +263,7 @@ def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution)
 
 @posterior_level.register
 def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> float:
-    """The level of the worst column where they are independent, otherwise through the matrix."""
+    """Return the level of the worst column if columns are independent, else use the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
         return _listed_level(channel, prior)
@@ -272,7 +272,7 @@ def _columns_posterior_level(channel: ColumnsChannel, prior: Distribution) -> fl
 
 @posterior_level.register
 def _support_posterior_level(channel: SupportChannel, prior: Distribution) -> float:
-    """Every two values are told apart by some report: epsilon + eps_X."""
+    """Return epsilon + eps_X: some message distinguishes any two values."""
     return round_up(channel.level + prior.epsilon_x())
 
 
@@ -302,7 +302,7 @@ class TypeOdds(NamedTuple):
 
 
 def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
-    """Return the odds of neighbours by their types; None where only a list would tell them."""
+    """Return the odds of neighbours by their types; None if they need a list."""
     query = Histogram(channel.space.n, channel.space.sizes[0])
     odds = query.odds(prior)
     if odds is None:
@@ -318,7 +318,7 @@ def type_odds(channel: TypeChannel, prior: Distribution) -> TypeOdds | None:
 def likeliest_move(channel: TypeChannel, odds: TypeOdds) -> tuple[float, int]:
     """Return the largest ln of posterior odds over moves of one record, and its place.
 
-    Every output y of a type is possible beside any two neighbours, up to the order of its rows. So
+    Every output y of a type is possible for any two neighbours, up to the order of its records. So
     the odds of neighbours matter by their types only.
     """
     stack, entry = channel.all_classes, channel.all_entries

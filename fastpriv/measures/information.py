@@ -51,10 +51,10 @@ def mutual_information(
 def mutual_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Mutual information I(X; Y) between database and output, in nats.
+    """Compute the mutual information I(X; Y) between database and output.
 
-    Computed as a sum of non-negative terms, sum p(x) q(y) f(W[x, y]/q(y) - 1) with
-    f(d) = (1+d) ln(1+d) - d (Wang-Ying-Zhang 2015, Definition 4).
+    I(X; Y) = sum p(x) q(y) f(W[x, y]/q(y) - 1) with f(d) = (1+d) ln(1+d) - d, a sum of non-negative
+    terms (Wang-Ying-Zhang 2015, Definition 4). Here q is the output distribution.
 
     Parameters
     ----------
@@ -63,21 +63,23 @@ def mutual_information(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), one for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Rounded to nearest, with a relative error below 1e-12 down to 1e-307; 0 means that nothing
-        is revealed. A certified bracket on Markov priors that are too long for the exact sum.
+        Information in nats, rounded to nearest. The relative error is below 1e-12 for values above
+        1e-307. The value 0 means that the output reveals nothing. A proved bracket for Markov
+        priors that are too long for the exact sum.
 
     Notes
     -----
-    Two exceptions to this error: a product of given factors whose rows do not sum to one may be off
-    by the square of the difference, some 1e-32. A tilted mechanism of more than 1,024 databases
-    that is no product has an absolute error, some ulp of n ln m. Cost O(N K) for a matrix;
-    randomised response costs O(N n) on a dense prior, O(n^2) on exchangeable bits, O(distinct
-    records) on a product.
+    The error bound has two exceptions. If the rows of a product's factors do not sum to one, the
+    error may be the square of the difference, about 1e-32. A tilted mechanism on more than 1,024
+    databases that is no product has an absolute error of some ulp of n ln m.
+
+    Cost O(N K) for a matrix. Randomised response costs O(N n) for a dense prior, O(n^2) for
+    exchangeable bits, and O(distinct records) for a product.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def mutual_information(
 def information(channel: AbstractChannel, prior: Distribution) -> float | Bracket:
     """Return I(X; Y) for checked arguments.
 
-    The general algorithm takes the matrix. Cost O(N K).
+    The general algorithm uses the matrix. Cost O(N K).
     """
     return told_information(table(channel), prior.probabilities())
 
@@ -120,12 +122,12 @@ def _product_information(channel: ProductChannel, prior: Distribution) -> float 
 
 @information.register
 def _tilted_information(channel: TiltedChannel, prior: Distribution) -> float | Bracket:
-    """Through differences of rows while these fit. Otherwise O(N n) if dense.
+    """Use differences of rows if they fit. Otherwise O(N n) for a dense prior.
 
-    Under its own prior it is the information of E_d applied to q. Under another dense prior it is E
-    ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the distribution of Y. These logarithms
-    cancel, so the absolute error is a few ulp of n ln m. In types for exchangeable records, at a
-    cost of O(types^2).
+    Under its own prior it is the information of randomised response on q. Under another dense prior
+    it is E ln(R[x, y] / (v(x) c(y))), where v = R q and q c is the distribution of Y. These
+    logarithms cancel, so the absolute error is a few ulp of n ln m. Exchangeable records are
+    computed by types, at a cost of O(types^2).
     """
     formed = channel.excess()
     if formed is not None:
@@ -169,9 +171,9 @@ def _posterior_chain_information(channel: PosteriorChain, prior: Distribution) -
 
 @information.register
 def _tilted_product_information(channel: TiltedProduct, prior: Distribution) -> float | Bracket:
-    """Take the rows; where these need a dense prior, differences of all rows while they fit.
+    """Delegate to the product channel; for a dense prior use differences of rows if they fit.
 
-    The prior of E_i is what it is defined by: there it is E_d applied to q, record by record.
+    Under its own prior E_i is randomised response on q, record by record.
     """
     if isinstance(channel, PosteriorChannel) and channel.is_own_prior(prior):
         return rows_information(channel.base, channel.hamming_kernels)
@@ -203,7 +205,7 @@ def _type_information(channel: TypeChannel, prior: Distribution) -> float | Brac
 
 @information.register
 def _support_information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
-    """From the masses of the supports, or a bracket where reports cannot be listed."""
+    """Use the masses of the supports, or a bracket if messages cannot be listed."""
     if channel.is_small():
         return supports.small_information(channel, prior.probabilities()[None])
     return supports.information(channel, prior)
@@ -211,7 +213,7 @@ def _support_information(channel: SupportChannel, prior: Distribution) -> float 
 
 @information.register
 def _columns_information(channel: ColumnsChannel, prior: Distribution) -> float | Bracket:
-    """The sum over columns where they are independent, otherwise by the chain rule."""
+    """Sum over columns if they are independent, otherwise use the chain rule."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
         return _chained(channel, prior.probabilities())
@@ -251,7 +253,7 @@ def _conditional(column: AbstractChannel, joint: Floats) -> float:
 
 @information.register
 def _record_information(channel: RecordChannel, prior: Distribution) -> float | Bracket:
-    """That of the columns, under the same distribution of the record."""
+    """Use the columns, under the same distribution of the record."""
     return information(channel.columns, channel.columns_prior(prior))
 
 
@@ -259,7 +261,7 @@ def _record_information(channel: RecordChannel, prior: Distribution) -> float | 
 def rows_information(prior: Distribution, kernels: RowKernels) -> float | Bracket:
     """Return I(X; Y) across a channel that acts record by record, without cancellation.
 
-    The general algorithm takes the vector of the prior, as for :class:`Dense`.
+    The general algorithm uses the vector of the prior, as for :class:`Dense`.
     """
     return rows_information(prior.as_dense("mutual information"), kernels)
 
@@ -269,7 +271,7 @@ def _dense_rows_information(prior: Dense, kernels: RowKernels) -> float:
     """Return sum_i I(X_i; Y_i | Y_<i). Every term is a sum of non-negative numbers.
 
     The i-th term needs the joint distribution of the first i - 1 outputs and record i, which is a
-    transform of the distribution of the first i rows. Cost O(N n) and three vectors.
+    transform of the distribution of the first i records. Cost O(N n) and three vectors.
     """
     sizes, terms = prior.space.sizes, []
     prefix = prior.probabilities()
@@ -293,7 +295,7 @@ def _product_rows_information(prior: Product, kernels: RowKernels) -> float:
 
 @rows_information.register
 def _exchangeable_rows_information(prior: Exchangeable, kernels: RowKernels) -> float | Bracket:
-    """Return sum_i I(X_i; Y_i | Y_<i), where only the type of Y_<i matters.
+    """Return sum_i I(X_i; Y_i | Y_<i), if only the type of Y_<i matters.
 
     Cost O(n^2) for m = 2 and O(n (n+1)^(m-1)) for each output value in general.
     """
@@ -318,12 +320,12 @@ def _exchangeable_rows_information(prior: Exchangeable, kernels: RowKernels) -> 
 
 @rows_information.register
 def _markov_rows_information(prior: Markov, kernels: RowKernels) -> float | Bracket:
-    """Return the exact sum while the law of the outputs fits, a certified bracket otherwise."""
+    """Return the exact sum if the distribution of the outputs fits, a proved bracket otherwise."""
     return chain_information(prior, kernels)
 
 
 def through_entries(prior: Distribution) -> int:
-    """Return how many numbers a pass of the rows through a channel takes, beyond O(N) or O(n).
+    """Return how many numbers a pass over the records needs, beyond O(N) or O(n).
 
     For exchangeable records these are the types of the outputs, for every number of records.
     """

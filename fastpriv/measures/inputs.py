@@ -1,4 +1,4 @@
-"""Channels, priors, rows and outputs as users give them: objects of the package or arrays."""
+"""Convert and check arguments: channels, priors, records and outputs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from fastpriv.spaces import Space
 
 #: Entries of a block: half a megabyte, which stays in the cache.
 _BLOCK = 1 << 16
-#: Fewest entries worth a thread of their own: starting one takes as long as reading these.
+#: Fewest entries for which a further thread is started.
 _GRAIN = 1 << 15
 #: Numbers that were checked before are not checked again.
 _ANY = float("inf")
 #: From this number of entries on, one matrix is split over threads.
 _LARGE = 1 << 17
-#: What a stack may be given as.
+#: Types of a stack.
 _ARRAYS = (np.ndarray, list, tuple)
 #: A kernel of ``fastpriv.kernels.stacks``: matrices, priors if it takes any, tolerance, results.
 Kernel = Callable[..., int]
@@ -62,7 +62,7 @@ def table(channel: AbstractChannel) -> Floats:
 
 
 def measure_as_product(measure: Any) -> None:
-    """Let a dispatched measure take a tilted product as the product channel that it is."""
+    """Let a dispatched measure treat a tilted product as its product channel."""
 
     def tilted_product(channel: TiltedProduct, *further: Any) -> Any:
         return measure(channel.as_product, *further)
@@ -82,7 +82,7 @@ def _array_like(given: object) -> bool:
 def as_pair(
     channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike
 ) -> tuple[AbstractChannel, Distribution]:
-    """Return a channel and a prior on its space; a plain matrix takes the prior's space."""
+    """Return a channel and a prior on its space; a 2-D array gets the prior's space."""
     if isinstance(prior, PriorSet):
         raise InvalidInput(
             "one prior is needed here; a PriorSet is taken by pml_level, row_pml, conditional_pml "
@@ -114,7 +114,7 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
 
 
 def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
-    """Return one output as rows of the output space, from its index or its rows."""
+    """Return one output as an element of the output space, from its index or its values."""
     space: Space = mechanism.output_space
     if check.array(y, "y").ndim == 0:
         number = check.integer(y, "y", 0)
@@ -166,11 +166,11 @@ def sparse_matrix(channel: Any) -> Any:
     return matrix
 
 
-# Stacks: many plain matrices of one shape, measured by one call.
+# Stacks: many matrices of one shape, measured by one call.
 #
-# Each matrix W[b] of a stack (B, N, K) is a channel of one record with N values. A stack is worked
-# through in blocks that fit the cache, split over threads. Nothing of the size of the stack is
-# made.
+# Each matrix W[b] of a stack (B, N, K) is a channel of one record with N values. A stack is
+# processed in blocks that fit the cache, split over threads. No array of the size of the stack is
+# allocated.
 
 
 def is_stack(channel: object, out: object = None) -> bool:
@@ -206,14 +206,14 @@ def stacked(
     Parameters
     ----------
     run : kernel or None
-        Called as ``run(matrices, priors, off, out)``, without ``priors`` where there is no prior.
-        It returns the first channel that is not one, and leaves NaN where it has no answer.
+        Called as ``run(matrices, priors, off, out)``, without ``priors`` if there is no prior. It
+        returns the index of the first invalid channel, and leaves NaN if it has no answer.
     alone : callable
-        Called as ``alone(matrix, prior)`` where the kernel has no answer, or there is no kernel.
+        Called as ``alone(matrix, prior)`` if the kernel has no answer, or if there is no kernel.
     channel, prior
         As the user gave them.
     out : array, optional
-        Where to put the results.
+        Array that receives the results.
     shape : tuple
         Shape of the results of one channel.
     """
@@ -249,7 +249,7 @@ def stacked(
 def measured(run: Kernel, matrix: Floats, *further: Any) -> float:
     """Measure one checked matrix as a stack of one.
 
-    NaN where the kernel has no answer, or the matrix is worth more than one thread.
+    NaN if the kernel has no answer, or if the matrix is large enough for several threads.
     """
     if matrix.size >= _LARGE:
         return math.nan
@@ -317,7 +317,7 @@ def _repaired(part: Floats, laws: tuple[Floats, ...], first: int) -> tuple[Float
     Raises
     ------
     InvalidInput
-        If one is not a distribution; the message says which.
+        If one is not a distribution; the message names it.
     """
     part = part.copy()
     for b in np.flatnonzero(_off(part).any(axis=1)).tolist():

@@ -1,4 +1,4 @@
-"""Leakage of a mechanism as one number: maximal leakage, leakage capacity, leakage factors."""
+"""Leakage of a mechanism: maximal leakage, leakage capacity, leakage factors."""
 
 from __future__ import annotations
 
@@ -88,21 +88,22 @@ def maximal_leakage(channel: AbstractChannel) -> float: ...
 @overload
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Maximal leakage, ln sum_y max_x p(y|x).
+    """Compute the maximal leakage ln sum_y max_x p(y|x).
 
-    The log of the mean of e^l(X -> y) under any full-support prior (Issa et al. 2019, Theorem 1).
+    It is ln of the mean of e^l(X -> y) under any prior with full support (Issa et al. 2019, Theorem
+    1). Here l(X -> y) is the pointwise maximal leakage.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up. One pass over a matrix, O(distinct records) for products.
+        Leakage in nats, rounded up. One pass over a matrix, O(distinct records) for products.
 
     Examples
     --------
@@ -120,17 +121,17 @@ def leakage_capacity(channel: AbstractChannel) -> float: ...
 @overload
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Leakage capacity: the largest ln p(y|x)/p(y|x') over all databases x, x' and outputs y.
+    """Compute the leakage capacity, the largest ln p(y|x)/p(y|x') over databases and outputs.
 
-    The most that any output leaks under any prior, and the level of free-lunch privacy (Saeidian
-    et al. 2024, Definition 2.7, Theorems 2.8 and 4.5).
+    It is the largest leakage of any output under any prior, and the level of free-lunch privacy
+    (Saeidian et al. 2024, Definition 2.7, Theorems 2.8 and 4.5).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def _product_extreme_level(channel: ProductChannel) -> float:
 
 @extreme_level.register
 def _hamming_extreme_level(channel: HammingChannel) -> float:
-    """Epsilon for every record that has a second value, the product rounded up."""
+    """Return epsilon times the number of records with a second value, rounded up."""
     return product_up(channel.epsilon, channel.space.n - channel.space.sizes.count(1))
 
 
@@ -191,7 +192,7 @@ def _type_extreme_level(channel: TypeChannel) -> float:
 
 @extreme_level.register
 def _tilted_extreme_level(channel: TiltedChannel) -> float:
-    """From the largest and smallest tilt behind every output. Cost O(N n m), or O(types)."""
+    """Use the largest and smallest tilt of every output. Cost O(N n m), or O(types)."""
     types = channel.by_type
     if types is not None:
         spread = (types.opposite - types.log_each)[types.occurs].max()
@@ -232,21 +233,21 @@ def strong_dp_level(channel: AbstractChannel) -> float: ...
 @overload
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
 def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
-    """Strong (local) differential privacy level, over all pairs of databases.
+    """Compute the strong (local) differential privacy level, over all pairs of databases.
 
-    The same number as :func:`leakage_capacity` (Makhdoumi-Fawaz 2013, Definition 7).
+    It equals :func:`leakage_capacity` (Makhdoumi-Fawaz 2013, Definition 7).
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up; infinite where an output rules a database out.
+        Level in nats, rounded up. Infinite if an output excludes a database.
 
     Examples
     --------
@@ -266,9 +267,9 @@ def leakage_factor(
 def leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Leakage factor I(X; Y) / H(X): the share of the database's entropy that the output tells.
+    """Compute the leakage factor I(X; Y) / H(X), the share of entropy that the output reveals.
 
-    Makhdoumi-Fawaz 2013, Definition 1; 0 for a database that is certain.
+    See Makhdoumi-Fawaz 2013, Definition 1. The factor is 0 if the database is certain.
 
     Parameters
     ----------
@@ -277,12 +278,12 @@ def leakage_factor(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Between 0 and 1; a bracket where the information or the entropy is one.
+        Factor between 0 and 1. A bracket if the information or the entropy is a bracket.
 
     Examples
     --------
@@ -306,10 +307,10 @@ def worst_leakage_factor(
 def worst_leakage_factor(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Worst-case leakage factor (H(X) - min_y H(X | Y = y)) / H(X).
+    """Compute the worst-case leakage factor (H(X) - min_y H(X | Y = y)) / H(X).
 
-    Makhdoumi-Fawaz 2013, Definition 7; 0 for a database that is certain, 1 when some output
-    settles it.
+    See Makhdoumi-Fawaz 2013, Definition 7. The factor is 0 if the database is certain, and 1 if
+    some output determines it.
 
     Parameters
     ----------
@@ -318,15 +319,15 @@ def worst_leakage_factor(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the results of a stack.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Between 0 and 1, rounded up; a bracket where the entropy is one. Cost O(N K) for a matrix,
-        O(N n m) for record-by-record channels, O(distinct records) where the records are
-        independent too. Counts, sums and histograms cost O(n sums + answers K) under priors with a
-        structure, mechanisms on types O(classes) under exchangeable ones.
+        Factor between 0 and 1, rounded up. A bracket if the entropy is a bracket. Cost O(N K) for a
+        matrix, O(N n m) for record-by-record channels, O(distinct records) if the records are also
+        independent. Counts, sums and histograms cost O(n sums + answers K) under structured priors.
+        Mechanisms on types cost O(classes) under exchangeable priors.
 
     Examples
     --------
@@ -340,7 +341,7 @@ def worst_leakage_factor(
     gain = entropy_gain(mechanism, law)
     if (
         gain == 0.0 and mutual_information(mechanism, law) != 0.0
-    ):  # what is revealed lowers some entropy
+    ):  # some output has a smaller posterior entropy
         gain = LEAST
     return _share(gain, law.entropy())
 
@@ -415,7 +416,7 @@ def _kernel_maxima(kernel: RowKernel) -> float:
 
 @_kernel_maxima.register
 def _symmetric_kernel_maxima(kernel: Symmetric) -> float:
-    """R_epsilon: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
+    """Randomised response: ln(m a) = ln(1 + (m - 1)(1 - e^-epsilon)/(1 + (m - 1) e^-epsilon))."""
     if kernel.m == 1:
         return 0.0
     top = product_up(kernel.m - 1, -expm1_down(-kernel.epsilon))
@@ -467,7 +468,7 @@ def _tilted_product_maxima(channel: TiltedProduct) -> tuple[float, float]:
 
 @maxima.register
 def _support_maxima(channel: SupportChannel) -> tuple[float, float]:
-    """Reports that support some value reach e^epsilon times their base probability."""
+    """Messages that support some value reach e^epsilon times their base probability."""
     return supports.maxima(channel), 0.0
 
 
@@ -479,7 +480,7 @@ def _columns_maxima(channel: ColumnsChannel) -> tuple[float, float]:
 
 
 def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float:
-    """Add a number over rows, given its value for each distinct kernel to 2 units. Rounded up."""
+    """Add a number over records, given its value to 2 units for each kernel. Rounded up."""
     counts = np.bincount(channel.kernels.assignment, minlength=len(per_kernel))
     return raised(math.fsum(np.multiply(counts, per_kernel)), 6.0)
 
@@ -491,7 +492,7 @@ def add_over_rows(channel: ProductChannel, per_kernel: Sequence[float]) -> float
 def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Bracket:
     """Largest H(X) - H(X | Y = y) over outputs y that occur, rounded up.
 
-    The general algorithm takes the matrix. Relative errors d of its entries are 2 d of a posterior,
+    The general algorithm uses the matrix. Relative errors d of its entries are 2 d of a posterior,
     and move its entropy by 2 d (1 + ln N), up to a factor 1 + 2 d. Cost O(N K).
     """
     gain = matrix_gain(table(channel), prior.probabilities())
@@ -500,10 +501,10 @@ def entropy_gain(channel: AbstractChannel, prior: Distribution) -> float | Brack
 
 @entropy_gain.register
 def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bracket:
-    """Under an exchangeable prior, take the classes against an output of each type.
+    """Under an exchangeable prior, use the classes for an output of each type.
 
-    They are told apart by the output, and their databases are equally likely. Cost O(classes).
-    Otherwise take the matrix, with its rows divided by their sums.
+    The output distinguishes classes, and the databases of a class are equally likely. Cost
+    O(classes). Otherwise use the matrix, with its rows divided by their sums.
     """
     view = prior.by_type()
     if view is None:
@@ -524,9 +525,9 @@ def _type_entropy_gain(channel: TypeChannel, prior: Distribution) -> float | Bra
 
 @entropy_gain.register
 def _query_entropy_gain(channel: QueryChannel, prior: Distribution) -> float:
-    """Take the answers, and the entropy of the database given each. Cost O(answers K).
+    """Use the answers, and the entropy of the database given each. Cost O(answers K).
 
-    To this comes the cost of the distribution of the answer.
+    The cost of the distribution of the answer is added.
     """
     query, laws = channel.query, channel.kernel.matrix
     return matrix_gain(laws, query.law(prior), query.surprise(prior), 4.0 * query.law_error)
@@ -540,9 +541,9 @@ def _product_entropy_gain(channel: ProductChannel, prior: Distribution) -> float
 
 @entropy_gain.register
 def _tilted_entropy_gain(channel: TiltedChannel, prior: Distribution) -> float:
-    """Take the prior divided by R q through R. Cost O(N n m), or O(types^2).
+    """Apply R to the prior divided by R q. Cost O(N n m), or O(types^2).
 
-    Under the channel's own prior every posterior is R, with the entropy of n records of E_d.
+    Under the channel's own prior every posterior is R, with the entropy of n records.
     """
     if channel.is_own_prior(prior) and channel.space.size > LISTED:
         return own_gain(channel)
@@ -587,7 +588,7 @@ def rows_gain(prior: Distribution, kernels: RowKernels) -> float | Bracket:
 
 @rows_gain.register
 def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
-    """Chain: by the vector, or a bracket where it is too long for one."""
+    """Use the vector of the chain, or a bracket if the vector is too long."""
     if is_long(prior):
         return gain_bounds(prior, kernels)
     return vector_gain(
@@ -597,7 +598,7 @@ def _markov_rows_gain(prior: Markov, kernels: RowKernels) -> float | Bracket:
 
 @rows_gain.register
 def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
-    """Over pairs of types where databases are many and use one kernel. Cost O(types^2)."""
+    """Use pairs of types if there are many databases and one kernel. Cost O(types^2)."""
     pairs = prior.type_pairs(kernels)
     if pairs is None:
         return vector_gain(
@@ -610,18 +611,18 @@ def _exchangeable_rows_gain(prior: Exchangeable, kernels: RowKernels) -> float:
 def type_gain(
     pairs: TypePairs, log_weights: Floats, whole: float, occurs: np.ndarray | None = None
 ) -> float:
-    """Largest H(X) - H(X | Y = y) where p(x|y) is proportional to w(x) W[x, y]. Rounded up.
+    """Largest H(X) - H(X | Y = y) if p(x|y) is proportional to w(x) W[x, y]. Rounded up.
 
     ``log_weights`` are ln of w summed over the databases of each type, ``whole`` is H(X) and
-    ``occurs`` tells which types of outputs do. With M(y) = sum_x w(x) W[x, y],
-    H(X | Y = y) = ln M(y) - E ln w(X) - E ln W[X, y], given Y = y.
+    ``occurs`` marks the types of outputs that occur. With M(y) = sum_x w(x) W[x, y], H(X | Y = y) =
+    ln M(y) - E ln w(X) - E ln W[X, y], given Y = y.
     """
     seen = log_weights > -math.inf
     each = np.where(seen, log_weights - pairs.log_sizes, 0.0)
     joint = pairs.log_joint(log_weights)
     mass = pairs.log_sum(joint)
     known = mass > -math.inf if occurs is None else occurs & (mass > -math.inf)
-    # An output that underflow may have changed counts as the most that it could tell.
+    # If underflow may have changed an output, its largest possible information counts.
     clear = known & (mass > pairs.log_lost(log_weights) + _CLEAR)
     joint, mass = joint[:, clear], mass[clear]
     share = np.exp(joint - mass)
@@ -637,7 +638,7 @@ def type_gain(
 
 @rows_gain.register
 def _product_rows_gain(prior: Product, kernels: RowKernels) -> float:
-    """Add up the largest gains of the rows. Cost O(distinct records)."""
+    """Add up the largest gains of the records. Cost O(distinct records)."""
     laws, which, counts, _ = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     gains = [matrix_gain(kernels.distinct[j].matrix, prior.distinct[k]) for k, j in pairs]

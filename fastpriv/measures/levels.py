@@ -1,11 +1,11 @@
 """The function that measures each notion of privacy.
 
-``LEVELS[slug]`` belongs to ``NOTIONS[slug]``. It takes what the notion's scope names:
-``level(channel)`` for "mechanism", ``level(channel, prior)`` for "prior", and ``level(prior)``
-for "facts". Arguments may be everything that the public functions accept. A notion without an
-entry is a number that only an audit or an implication has.
+``LEVELS[slug]`` belongs to ``NOTIONS[slug]``. The notion's scope determines its arguments:
+``level(channel)`` for "mechanism", ``level(channel, prior)`` for "prior", and ``level(prior)`` for
+"facts". Arguments are the same as for the public functions. A notion without an entry gets its
+level only from an audit or an implication.
 
-Two slugs with the same function are two names of one number: ``LEVELS[a] is LEVELS[b]``.
+Two slugs with the same function name the same measure: ``LEVELS[a] is LEVELS[b]``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sampler draws: its differential privacy level, and a channel that stands for it."""
+"""Realised distribution of a sampler: its differential privacy level, and its channel."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ INFORMATION_ERROR = 2.0**-40
 
 
 def realised_level(channel: AbstractChannel | ArrayLike) -> float:
-    """Differential privacy level of what ``channel.sample`` draws.
+    """Compute the differential privacy level of the draws of ``channel.sample``.
 
-    A sampler has the probabilities of its integer thresholds, and this is their level. Randomised
-    response has a realised level of at most epsilon. Other channels round every distribution to
-    integer weights out of 2^64; zeros stay zero and every positive probability is at least 2^-64,
-    so the level is finite where the nominal one is. Optimal and tilted mechanisms draw a database
-    in steps, and their level is the nominal one plus twice the largest error of these steps.
+    The sampler's integer thresholds determine its probabilities. For randomised response the
+    realised level is at most epsilon. Other channels round every distribution to integer weights
+    out of 2^64. Zeros stay zero and every positive probability is at least 2^-64, so the level is
+    finite if the nominal level is. Optimal and tilted mechanisms draw a database in steps. Their
+    level is the nominal level plus twice the largest error of these steps.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def realised_level(channel: AbstractChannel | ArrayLike) -> float:
 
 @singledispatch
 def drawn_level(channel: AbstractChannel) -> float:
-    """Return an upper bound on the differential privacy level of what ``sample`` draws.
+    """Return an upper bound on the differential privacy level of the draws of ``sample``.
 
     The general sampler has integer thresholds for every row of the matrix. Cost O(N K n).
     """
@@ -82,9 +82,9 @@ def drawn_level(channel: AbstractChannel) -> float:
 
 @singledispatch
 def realised(channel: AbstractChannel) -> tuple[AbstractChannel, float]:
-    """Return a channel that measures can take for what ``sample`` draws, and a slack.
+    """Return a channel that replaces the draws of ``sample`` in measures, and a slack.
 
-    No level of the draws exceeds that of the channel by more than the slack. For the general
+    No level of the draws exceeds the level of the channel by more than the slack. For the general
     sampler the channel has the integer thresholds, read as doubles.
     """
     if _drawn_by_matrix(channel):
@@ -102,7 +102,7 @@ def _drawn_by_matrix(channel: AbstractChannel) -> bool:
 
 @drawn_level.register
 def _record_drawn_level(channel: RecordChannel) -> float:
-    """The level of what the columns draw, between any two records."""
+    """Return the level of the columns' draws, between any two records."""
     drawn, slack = realised(channel.columns)
     level = extreme_level(drawn)
     return round_up(level + slack) if slack else level
@@ -110,7 +110,7 @@ def _record_drawn_level(channel: RecordChannel) -> float:
 
 @realised.register
 def _record_realised(channel: RecordChannel) -> tuple[AbstractChannel, float]:
-    """What the columns draw, seen as records."""
+    """Return the record channel of the columns' draws."""
     drawn, slack = realised(channel.columns)
     return RecordChannel(drawn), slack
 
@@ -137,7 +137,7 @@ def _product_realised(channel: ProductChannel) -> tuple[AbstractChannel, float]:
 
 @realised.register
 def _hamming_realised(channel: HammingChannel) -> tuple[AbstractChannel, float]:
-    """E_d at the realised level. What is drawn is this channel, or a garbling of it."""
+    """Randomised response at the realised level; the draws are a post-processing of it."""
     return HammingChannel(channel.space.n, channel.space.sizes, drawn_level(channel)), 0.0
 
 
@@ -158,9 +158,9 @@ def _query_realised(channel: QueryChannel) -> tuple[AbstractChannel, float]:
 def _type_drawn_level(channel: TypeChannel) -> float:
     """The level of the entries, plus two errors of a few ulp.
 
-    A class is drawn by at most 32 coins, each right to some ulp, and its outputs are equally
-    likely without error. The probabilities of the classes are divided by their sum, which is not
-    exactly 1.
+    A class is drawn by at most 32 coins, each with an error of some ulp. The outputs of a class are
+    equally likely without error. The probabilities of the classes are divided by their sum, which
+    is not exactly 1.
     """
     totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())
@@ -170,11 +170,11 @@ def _type_drawn_level(channel: TypeChannel) -> float:
 
 @drawn_level.register
 def _tilted_drawn_level(channel: TiltedChannel) -> float:
-    """A bound where rows are drawn in turn.
+    """Return a bound if records are drawn in turn.
 
-    Given the rows before it, record i comes out with a probability that is right to some ulp, so
-    p(y|x) is realised to within n times as much. Two of these errors, and twice what clipping
-    changed in the distribution of E_i, are added to the nominal level.
+    Given the previous records, the probability of record i has an error of some ulp, so p(y|x) has
+    n times this error. The nominal level is raised by two of these errors, and by twice the error
+    of clipping in the distribution of E_i.
     """
     if not channel.space.has_neighbours:
         return 0.0
@@ -185,13 +185,13 @@ def _tilted_drawn_level(channel: TiltedChannel) -> float:
 
 @drawn_level.register
 def _tilted_product_drawn_level(channel: TiltedProduct) -> float:
-    """Level of the thresholds of the rows."""
+    """Return the level of the records' thresholds."""
     return drawn_level(channel.drawn_product)
 
 
 @realised.register
 def _tilted_product_realised(channel: TiltedProduct) -> tuple[AbstractChannel, float]:
-    """The thresholds of the rows, read as doubles."""
+    """Return the records' thresholds, read as doubles."""
     return realised(channel.drawn_product)
 
 
@@ -205,9 +205,9 @@ def _support_drawn_level(channel: SupportChannel) -> float:
 def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
     """The same mechanism at the realised level.
 
-    What is drawn has a ratio e' <= e of that level and is a garbling of it: a mixture of it and of
-    the distribution b, which reveals nothing, has any ratio from 1 to e. Unary encoding is drawn as
-    it is.
+    The sampled distribution has a ratio e' <= e and is a post-processing of the mechanism at that
+    level. A mixture with the distribution b, which reveals nothing, has any ratio from 1 to e.
+    Unary encoding is drawn as it is.
     """
     drawn = {**channel.definition(), "epsilon": drawn_level(channel)}
     return channel.from_definition(drawn), 0.0
@@ -215,29 +215,29 @@ def _support_realised(channel: SupportChannel) -> tuple[AbstractChannel, float]:
 
 @drawn_level.register
 def _columns_drawn_level(channel: ColumnsChannel) -> float:
-    """The level of what the worst column draws."""
+    """Return the level of the worst column's draws."""
     return max(drawn_level(column) for column in channel.columns)
 
 
 @realised.register
 def _columns_realised(channel: ColumnsChannel) -> tuple[AbstractChannel, float]:
-    """What the columns draw, and the sum of their slacks."""
+    """Return the channel of the columns' draws, and the sum of their slacks."""
     parts = [realised(column) for column in channel.columns]
     return ColumnsChannel([part[0] for part in parts]), sum_up([part[1] for part in parts])
 
 
-# Levels of what is drawn, from those of the channel that stands for the draws and its slack.
+# Levels of the draws, from the levels of the channel that replaces them and its slack.
 
 
 def with_draws(level: float, slack: float) -> float:
-    """Raise a level by what the draws can have on top of it."""
+    """Raise a level by the most that the draws can add."""
     return round_up(level + slack) if slack else level
 
 
 def raised_information(value: float, slack: float) -> float:
-    """Raise an information or a capacity by what the draws can have on top of it.
+    """Raise an information or a capacity by the most that the draws can add.
 
-    Chances within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|, and E|ln W/q| is at
-    most I + 2/e, q being the distribution of the output under W.
+    Probabilities within e^(+-s) of W give at most I + s + (e^s - 1) E|ln W/q|. Here q is the
+    distribution of the output under W, and E|ln W/q| is at most I + 2/e.
     """
     return with_draws(value + slack * (1.0 + 2.0 * value), slack)

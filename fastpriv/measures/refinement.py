@@ -1,4 +1,4 @@
-"""When a mechanism is a post-processing of another: Blackwell's order, Le Cam's deficiency."""
+"""Post-processing order of mechanisms: Blackwell's order, Le Cam's deficiency."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ _LARGEST = 1 << 23
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Refinement:
-    """Whether a mechanism b can be had from a mechanism a by processing a's outputs.
+    """Whether mechanism b is a post-processing of mechanism a, with a proof.
 
-    It is truthy where b is a post-processing of a up to rounding: every measure in this library
-    that obeys data processing then ranks a at least as leaky as b, under every prior.
+    It is truthy if b is a post-processing of a up to rounding. Then a leaks at least as much as b
+    under every prior, in every measure that obeys data processing.
 
     Attributes
     ----------
     deficiency : Bracket
-        Smallest d such that some processing of a is within total variation d of b, for every
-        database or on average under a prior (Le Cam 1964); another distance for bounded gains.
-        Zero exactly where b is a post-processing of a.
+        Smallest d such that some processing of a is within total variation d of b (Le Cam 1964).
+        The total variation is the maximum over databases, or the mean under a prior. Bounded gains
+        use another distance. It is zero if and only if b is a post-processing of a.
     processing : channel or None
-        A channel from outputs of a to outputs of b that reaches the upper bound.
+        A channel from outputs of a to outputs of b that attains the upper bound.
     prior, utility : ndarray or None
-        Where the order fails: a distribution of the databases and the utility ``utility[x, z]`` of
-        deciding z, for which the outputs of b are worth more than those of a, by at least the
-        lower bound (Blackwell 1953). Utilities are in [0, 1], or at most 1 with a last decision
-        worth 0 for bounded gains. None for products, where one record shows it.
+        A decision problem that proves the lower bound if b is no post-processing of a. It is a
+        distribution of the databases and the utility ``utility[x, z]`` of decision z. The expected
+        utility with b exceeds the expected utility with a by at least the lower bound (Blackwell
+        1953). Utilities are in [0, 1]. For bounded gains they are at most 1, and the last decision
+        is worth 0. None for products, which are compared record by record.
 
     Examples
     --------
@@ -91,43 +92,44 @@ def refines(
     gains: str = "unit",
     time_limit: float = 60.0,
 ) -> Refinement:
-    """Say whether mechanism b is a post-processing of mechanism a, with a proof either way.
+    """Check whether mechanism b is a post-processing of mechanism a, with a proof.
 
-    b is a post-processing of a where B = A R for a channel R from outputs of a to outputs of b
-    (Blackwell 1953). The distance from it is Le Cam's deficiency, the smallest over R of the
-    largest total variation between rows of A R and B. It is a linear program; its dual is a
-    decision problem in which b is more useful than a.
+    b is a post-processing of a if B = A R for a channel R from outputs of a to outputs of b
+    (Blackwell 1953). Le Cam's deficiency is the minimum over R of the largest total variation
+    between rows of A R and B. It is a linear program. Its dual is a decision problem in which b is
+    more useful than a.
 
     Parameters
     ----------
     a, b : channels or 2-D arrays
-        The mechanisms, on equally many databases. A plain matrix takes the other one's space.
+        The mechanisms, on equally many databases. A 2-D array gets the space of the other
+        mechanism.
     prior : Distribution or 1-D array, optional
-        Take the mean over databases with this distribution in place of the largest.
+        Use the mean total variation under this distribution instead of the largest.
     gains : {"unit", "bounded"}
-        Decision problems over which b is compared with a. With ``"unit"``, utilities in [0, 1], the
-        distance is the deficiency. With ``"bounded"``, gains of at most 1 and the choice to do
-        nothing, worth 0, it is the smallest mass that is missing from a part A R <= B, the rows of
-        R adding up to at most 1: the additive refinement metric.
+        Class of decision problems. With ``"unit"`` utilities are in [0, 1] and the distance is the
+        deficiency. With ``"bounded"`` gains are at most 1, and doing nothing is worth 0. The
+        distance is then the additive refinement metric: the smallest missing mass B - A R over R
+        with A R <= B whose rows sum to at most 1.
     time_limit : float
         Seconds for each linear program.
 
     Returns
     -------
     Refinement
-        Truthy where the deficiency is at most 1e-9. Its bracket is proved: the upper bound by the
-        processing that is returned, the lower bound by the decision problem.
+        Truthy if the deficiency is at most 1e-9. The returned processing proves the upper bound,
+        and the decision problem proves the lower bound.
 
     Notes
     -----
-    Channels that act record by record, with independent records if a prior is given, are compared
-    row by row: a product refines a product exactly where each record does. Otherwise a program with
-    N K_a K_b coefficients is solved by HiGHS.
+    Channels that act record by record are compared record by record, if the records are independent
+    under a given prior. A product refines a product if and only if each record does. Otherwise
+    HiGHS solves a program with N K_a K_b coefficients.
 
     Raises
     ------
     TooLarge
-        When the program has more than 2^23 coefficients.
+        If the program has more than 2^23 coefficients.
 
     Examples
     --------
@@ -163,12 +165,12 @@ def refines(
 def _row_by_row(
     first: RowKernels, second: RowKernels, prior: Product | None, bounded: bool, time_limit: float
 ) -> Refinement:
-    """Compare products through their rows.
+    """Compare products record by record.
 
-    Processing every record by itself processes the product. Conversely, hold all rows but one
-    fixed, or draw them, in a processing of the product and look at that row's output alone: it is a
-    processing of the row, fed with noise of a known distribution. So the deficiency is at least the
-    largest of the rows' and at most their sum.
+    Processing every record by itself processes the product. Conversely, take a processing of the
+    product and fix or draw all records but one. The output of that record is then a processing of
+    the record alone, with noise of a known distribution. So the deficiency is at least the largest
+    deficiency of a record and at most their sum.
     """
     laws = np.zeros_like(first.assignment) if prior is None else prior.assignment
     parts_of = np.stack([first.assignment, second.assignment, laws], axis=1)

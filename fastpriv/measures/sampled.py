@@ -1,4 +1,4 @@
-"""Leakage of a black box from draws: brackets that hold with a stated probability."""
+"""Leakage of a black box from samples: brackets that hold with a stated probability."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _LOG = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledLeakage:
-    """What draws of a mechanism say about its leakage.
+    """Brackets of the leakage of a mechanism, from draws.
 
     All brackets hold at once with probability at least 1 - beta over the draws, for any number of
-    draws. Levels are in nats. What needs a prior is None where none was given.
+    draws. Levels are in nats. Measures that need a prior are None if no prior was given.
 
     Attributes
     ----------
     dp_level : Bracket
-        Differential privacy level; the lower bound is an audit. The upper bound is infinite as long
-        as some output was never seen from a database.
+        Differential privacy level. The lower bound is an audit. The upper bound is infinite if some
+        output was never drawn from some database.
     maximal_leakage : Bracket
         ln sum_y max_x p(y|x).
     mutual_information, min_entropy_leakage : Bracket or None
         Under the prior.
     pml : Brackets or None
-        Pointwise maximal leakage of every output, if it occurs at all. With an unknown prior the
-        upper bound is infinite where nothing keeps the probability of the output from zero.
+        Pointwise maximal leakage of every output, provided that it can occur. With an unknown prior
+        the upper bound is infinite if the probability of the output may be zero.
     pml_level : Bracket or None
-        That of the worst output.
+        Pointwise maximal leakage of the worst output.
     lower, upper : arrays of shape (N, K)
         Bounds on p(y|x).
     draws : int
         Number of draws.
     beta : float
-        Probability that some bracket is wrong, at most.
+        Upper bound on the probability that some bracket is wrong.
 
     Examples
     --------
@@ -104,24 +104,23 @@ def leakage_from_samples(
     *,
     beta: float = 0.05,
 ) -> SampledLeakage:
-    """Bound the leakage of a black box from draws: inputs x, and the outputs y they led to.
+    """Bound the leakage of a black box from draws of inputs x and their outputs y.
 
     Parameters
     ----------
     x : integer array of length k, or databases of shape (k, n)
-        The input of each draw. It may be chosen in any way that does not look at the outputs.
+        The input of each draw. The choice of inputs must not depend on the outputs.
     y : integer array of length k
-        The output of each draw, 0 .. outputs - 1. Draws are independent given the inputs.
+        The output of each draw, 0 .. outputs - 1. Draws must be independent given the inputs.
     inputs : int or Space
-        Number of inputs, or their space. All inputs of a number are neighbours.
+        Number of inputs, or their space. With a number, all inputs are neighbours.
     outputs : int
-        Number of outputs. It must be known: draws cannot bound the leakage of outputs that nobody
-        has heard of.
+        Number of possible outputs. Draws cannot bound the leakage of outputs that are not listed.
     prior : Distribution, 1-D array, "drawn" or None
-        The distribution of the inputs where it is known; ``"drawn"`` where x are independent draws
-        from a prior that is not known; None for the measures that need no prior.
+        The distribution of the inputs if it is known. ``"drawn"`` if x are independent draws from
+        an unknown prior. None for the measures that need no prior.
     beta : float
-        Probability that some bracket is wrong, at most.
+        Upper bound on the probability that some bracket is wrong.
 
     Returns
     -------
@@ -130,7 +129,7 @@ def leakage_from_samples(
 
     Notes
     -----
-    See :func:`leakage_from_counts`, which this calls.
+    This function calls :func:`leakage_from_counts`; see its notes.
 
     Examples
     --------
@@ -175,39 +174,38 @@ def leakage_from_counts(
     space: Space | ArrayLike | None = None,
     beta: float = 0.05,
 ) -> SampledLeakage:
-    """Bound the leakage of a black box from how often each input led to each output.
+    """Bound the leakage of a black box from counts of inputs and outputs.
 
     Parameters
     ----------
     counts : integer array of shape (N, K)
         ``counts[x, y]``, the number of draws of output y from input x. A row of zeros is an input
-        that was not tried.
+        without draws.
     prior : Distribution, 1-D array, "drawn" or None
-        The distribution of the inputs where it is known; ``"drawn"`` where inputs were drawn from a
-        prior that is not known; None for the measures that need no prior.
+        The distribution of the inputs if it is known. ``"drawn"`` if the inputs are independent
+        draws from an unknown prior. None for the measures that need no prior.
     space : Space or sequence of int, optional
-        The databases, N in number, for the neighbours of differential privacy; by default all
-        inputs are neighbours.
+        Space of the N databases, which defines neighbours. By default all inputs are neighbours.
     beta : float
-        Probability that some bracket is wrong, at most.
+        Upper bound on the probability that some bracket is wrong.
 
     Returns
     -------
     SampledLeakage
-        Every bracket holds for the very sample size, not asymptotically. Cost O(N K log K).
+        Every bracket holds for the given sample size, not only asymptotically. Cost O(N K log K).
 
     Notes
     -----
-    Every p(y|x) gets a Clopper-Pearson interval; all of them hold at once with probability
-    1 - beta by the union bound. With ``prior="drawn"`` so do intervals of every p(x, y), p(x) and
-    p(y). Brackets are bounds over all distributions within these intervals:
+    Every p(y|x) gets a Clopper-Pearson interval. By the union bound all intervals hold at once with
+    probability at least 1 - beta. With ``prior="drawn"`` this includes intervals of every p(x, y),
+    p(x) and p(y). Brackets are bounds over all distributions within these intervals:
 
     - I(X; Y) is at most sum_x p(x) D(W_x || q) for every distribution q, and at least
       sum p(x, y) ln V(x|y)/p(x) for every V. Over the intervals, the first is bounded by chords
       and the second is linear. Both q and V are improved in turn.
-    - Posterior vulnerability is at least the success of one way of guessing, and at most a sum of
-      largest upper bounds, less what rows that add up to one cannot have.
-    - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at ends of the intervals.
+    - Posterior vulnerability is at least the success probability of one guessing strategy. It is at
+      most a sum of largest upper bounds, less the mass above one in a row.
+    - l(X -> y) = ln max_x p(y|x)/p(y) is extreme at bounds of the intervals.
 
     Examples
     --------
@@ -270,7 +268,7 @@ def _measured(
 
 
 class _Own(NamedTuple):
-    """What depends on the prior."""
+    """Measures that depend on the prior."""
 
     information: Bracket | None = None
     guess: Bracket | None = None
@@ -279,7 +277,7 @@ class _Own(NamedTuple):
 
 
 def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
-    """Bound what depends on a known prior."""
+    """Bound the measures that depend on a known prior."""
     lower, upper = samples.information_of_rows(rows, prior, centre)
     live = prior > 0.0
     entropy = -float((prior[live] * np.log(prior[live])).sum())
@@ -290,7 +288,7 @@ def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
     guess = _logs(low / top, min(1.0, high) / top)
     # l(X -> y) grows with p(y|x) at its largest and falls with the others.
     joint_low, joint_high = prior[:, None] * rows.low, prior[:, None] * rows.high
-    # Chances of 1e-310 have quotients beyond the doubles: infinity is still above them.
+    # Quotients of probabilities of 1e-310 may overflow; infinity is a valid upper bound.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         most_others = joint_high.sum(axis=0) - joint_high
         least_others = np.maximum(joint_low.sum(axis=0) - joint_low - _LOG * joint_low.sum(), 0.0)
@@ -300,7 +298,7 @@ def _known(rows: Box, prior: Floats, centre: Floats) -> _Own:
 
 
 def _drawn(table: Floats, rows: Box, each: float) -> _Own:
-    """Bound what depends on a prior that inputs were drawn from."""
+    """Bound the measures that depend on an unknown prior of the inputs."""
     shape, whole = table.shape, float(table.sum())
 
     def bounded(counts: Floats) -> Box:

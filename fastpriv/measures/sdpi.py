@@ -36,7 +36,7 @@ __all__ = ["sdpi_constant"]
 _FORMED = 1 << 20
 #: Most entries of the distributions of a query's answers on which searches are begun.
 _SEARCHED = 1 << 16
-#: E_d and tilted distributions with a smaller epsilon n are not taken from their matrices.
+#: Randomised response and tilted mechanisms with a smaller epsilon n do not use the matrix.
 _CLOSE = 1e-5
 
 
@@ -47,12 +47,12 @@ def sdpi_constant(
     gap: float = 1e-6,
     time_limit: float | None = 10.0,
 ) -> SdpiConstant:
-    """Strong data-processing constant S*(X; Y) of a mechanism under a prior.
+    """Bound the strong data-processing constant S*(X; Y) of a mechanism under a prior.
 
-    The supremum of D(QW || PW) / D(Q || P) over distributions Q of the database, where P is the
-    prior. If private data S influence the output only through the database, I(S; Y) <= S* I(S; X),
-    and S* is the smallest such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies
-    between rho^2 and eta; see :func:`maximal_correlation` and :func:`contraction_coefficient`.
+    S* is the supremum of D(QW || PW) / D(Q || P) over distributions Q of the database, where P is
+    the prior. If private data S influence the output only through the database, I(S; Y) <= S* I(S;
+    X), and S* is the smallest such factor (Makhdoumi-Fawaz 2013, Theorem 1, Section III-B). It lies
+    between rho^2 (:func:`maximal_correlation`) and eta (:func:`contraction_coefficient`).
 
     Parameters
     ----------
@@ -61,23 +61,24 @@ def sdpi_constant(
     prior : Distribution or 1-D array
         Distribution of the databases.
     gap : float
-        Relative width to reach.
+        Target relative width of the bracket.
     time_limit : float or None
-        Seconds, after which the bracket is returned as it stands: wider but valid. None bounds
-        the work instead, to some tenths of a second: the same bracket on every machine.
+        Seconds for the search. After them the current bracket is returned; it is wider but valid.
+        None bounds the work instead, so that the bracket is the same on every machine.
 
     Returns
     -------
     SdpiConstant
-        A :class:`Bracket` with ``law``, which attains the lower bound. The upper bound is proved,
-        and is at most the contraction coefficient of the databases that can occur.
+        A :class:`Bracket` with ``law``, the distribution Q that attains the lower bound. The upper
+        bound is proved. It is at most the contraction coefficient of the databases that can occur.
 
     Notes
     -----
-    Up to eight different output distributions are searched by branch and bound: random N x N
-    channels reach 1e-6 in about 0.02 s for N = 3, 0.1 s for 5 and 30 s for 6. Beyond, the upper
-    bound is the contraction coefficient and the lower bound the best of some local searches. For
-    independent records S* is the largest constant of a record (Ahlswede-Gacs 1976).
+    Up to eight different output distributions are searched by branch and bound. Random N x N
+    channels reach 1e-6 in about 0.02 s for N = 3, 0.1 s for 5 and 30 s for 6. For more output
+    distributions the upper bound is the contraction coefficient, and the lower bound is the best of
+    several local searches. For independent records S* is the largest constant of a record
+    (Ahlswede-Gacs 1976).
 
     Examples
     --------
@@ -103,7 +104,7 @@ def accurate_sdpi(
     gap: float = 1e-6,
     time_limit: float | None = None,
 ) -> Bracket:
-    """Strong data-processing constant, not from the matrix where that has lost its digits."""
+    """Strong data-processing constant, not from the matrix if it has lost its digits."""
     if _is_close(channel):
         return _between(channel, prior)
     bracket, error = sdpi(channel, prior, gap, time_limit), _entry_error(channel, prior)
@@ -127,7 +128,7 @@ def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def _is_close(channel: AbstractChannel) -> bool:
-    """Whether rows of the matrix differ by so little that its rounding counts."""
+    """Whether rows of the matrix differ so little that rounding matters."""
     if isinstance(channel, HammingChannel | TiltedChannel):
         return channel.epsilon * channel.space.n < _CLOSE
     computed = channel.matrix_error > 0.0 and not isinstance(channel, ProductChannel)
@@ -153,7 +154,7 @@ def sdpi(
 ) -> Bracket:
     """Strong data-processing constant, for checked arguments.
 
-    The general algorithm takes the matrix.
+    The general algorithm uses the matrix.
     """
     return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
 
@@ -162,7 +163,7 @@ def sdpi(
 def _query_sdpi(
     channel: QueryChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
-    """Take the answer in place of the database. Of large tables, take rho^2 and eta."""
+    """Use the answer in place of the database. For large tables, use rho^2 and eta."""
     laws, law = channel.kernel.matrix, channel.query.law(prior)
     if laws.size <= _SEARCHED:
         bounds = matrix_sdpi(laws, law, gap, time_limit)
@@ -183,7 +184,7 @@ def _product_sdpi(
 def _type_sdpi(
     channel: TypeChannel, prior: Distribution, gap: float = 1e-6, time_limit: float | None = None
 ) -> Bracket:
-    """Take rho^2 and eta of all databases where the matrix is large."""
+    """Use rho^2 and eta of all databases if the matrix is large."""
     if channel.space.size**2 <= _SEARCHED:
         return matrix_sdpi(channel.nearest_matrix(), prior.probabilities(), gap, time_limit)
     eta, rho = contraction(channel).upper, correlation(channel, prior).lower
@@ -199,8 +200,8 @@ def rows_sdpi(
 ) -> Bracket:
     """Strong data-processing constant across a channel that acts record by record.
 
-    Through the matrix while it is small. Beyond, the lower bound is rho^2, or 0 where rho is out of
-    reach as well, and the upper bound is the contraction coefficient.
+    A small matrix is used directly. Otherwise the lower bound is rho^2, or 0 if rho is too costly.
+    The upper bound is the contraction coefficient.
     """
     entries = (math.log2(a * b) for a, b in (kernel.shape for kernel in row_kernels))
     if math.fsum(entries) <= math.log2(_FORMED):
@@ -220,7 +221,7 @@ def rows_sdpi(
 def _product_rows_sdpi(
     prior: Product, row_kernels: RowKernels, gap: float, time_limit: float | None
 ) -> Bracket:
-    """Return the largest of the rows' constants (Ahlswede-Gacs 1976)."""
+    """Return the largest of the records' constants (Ahlswede-Gacs 1976)."""
     laws, which, _, _ = prior.paired(row_kernels)
     pairs = zip(laws, which, strict=True)
     rows = row_kernels.distinct

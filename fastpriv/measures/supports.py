@@ -1,10 +1,10 @@
-"""What reports that support some values reveal about one record: sums over the supports.
+"""Measures of local mechanisms whose messages support a set of values of one record.
 
-With r = e^-epsilon and s the prior mass of the support of a report, the report has probability b (r
-+ (1-r) s) / (r + (1-r) pi) and the information it carries depends on s alone. So measures under a
-prior are means or extremes of functions of s under the distribution b of reports: over listed
-reports, over the distribution of the size of the support for a uniform prior, or between bounds
-that a mean, a variance and a range prove.
+Let r = e^-epsilon, and let s be the prior mass of the support of a message. The message has
+probability b (r + (1-r) s) / (r + (1-r) pi), and its information depends on s alone. So measures
+under a prior are means or extremes of functions of s under the distribution b of messages. They are
+computed over listed messages, or over the size of the support for a uniform prior. Otherwise a
+mean, a variance and a range prove bounds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fastpriv.channels.local.support import EXACT
 from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.results import Bracket
 
-#: Relative error of a mean of gains, far above that of its terms.
+#: Relative error of a mean of gains, far above the error of its terms.
 _ERROR = 2.0**-40
-#: Absolute error of masses that come from a transform over all reports.
+#: Absolute error of masses that come from a transform over all messages.
 _MASS_ERROR = 2.0**-44
 #: How many of the likeliest values are followed one by one in a bracket.
 _FOLLOWED = 12
@@ -38,7 +38,7 @@ _NEGLIGIBLE = 1e-30
 def independent(
     channel: ColumnsChannel, prior: Distribution
 ) -> list[tuple[AbstractChannel, Distribution]] | None:
-    """Return every column with its law where the columns are independent, otherwise None."""
+    """Return every column with its distribution if columns are independent, otherwise None."""
     if not isinstance(prior, Product):
         return None
     laws = [prior.distinct[k] for k in prior.assignment.tolist()]
@@ -56,11 +56,11 @@ def maxima(channel: SupportChannel) -> float:
 
 
 def _gains(channel: SupportChannel, s: Floats, missing: Floats | None = None) -> Floats:
-    """Return r z D(u || s): what a report of support mass s tells, times r e^epsilon = 1.
+    """Return r z D(u || s), the information of a message of support mass s (r e^epsilon = 1).
 
-    ``missing`` is 1 - s, where it is known to more digits than s has.
+    ``missing`` is 1 - s, if it is known to more digits than s.
 
-    z = 1 + (e^epsilon - 1) s is the likelihood of the report, u = e^epsilon s/z the posterior mass
+    z = 1 + (e^epsilon - 1) s is the likelihood of the message, u = e^epsilon s/z the posterior mass
     of its support. Both terms are f(d) = (1+d) ln(1+d) - d >= 0 of an excess d, so none cancel.
     """
     r, loss = channel.shrink
@@ -78,7 +78,7 @@ def _scale(channel: SupportChannel) -> float:
 
 
 def information(channel: SupportChannel, prior: Distribution) -> float | Bracket:
-    """Mutual information: exact for listed reports and a uniform prior, otherwise a bracket."""
+    """Mutual information: exact for listed messages and a uniform prior, otherwise a bracket."""
     p = prior.probabilities()
     if channel.listed is not None:
         masses = np.clip(channel.masses(p), 0.0, 1.0)
@@ -91,7 +91,7 @@ def information(channel: SupportChannel, prior: Distribution) -> float | Bracket
 
 
 def small_information(channel: SupportChannel, joint: Floats) -> float:
-    """I(S; Y | L) of a mechanism of few reports, from the supports of all of them.
+    """I(S; Y | L) of a mechanism with few messages, from the supports of all messages.
 
     It is multiplied by the total of ``joint[l, s]``, a multiple of P(L = l, S = s).
     """
@@ -123,9 +123,9 @@ def _uniform_masses(channel: SupportChannel) -> tuple[Floats, Floats]:
 def capacity(channel: SupportChannel) -> Bracket:
     """Largest mutual information over priors.
 
-    The mean of s is pi under every prior, and the gain is concave in s: the gain at pi is an upper
-    bound, attained where all supports have one size. Where any permutation of the values leaves
-    the channel as it is, the uniform prior is best, since information is concave in the prior.
+    The mean of s is pi under every prior, and the gain is concave in s. So the gain at pi is an
+    upper bound, attained if all supports have one size. If every permutation of the values leaves
+    the channel unchanged, the uniform prior is best, because information is concave in the prior.
     """
     reached = uniform_information(channel)
     most = reached
@@ -137,10 +137,10 @@ def capacity(channel: SupportChannel) -> Bracket:
 
 
 def contraction(channel: SupportChannel) -> Bracket:
-    """Contraction of the two values that are told apart best.
+    """Contraction of the two values that are easiest to distinguish.
 
-    Reports support one, the other, or both or none, and the first two have probabilities e^epsilon
-    c and c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
+    Messages support one, the other, or both or none. The first two have probabilities e^epsilon c
+    and c for one value, c and e^epsilon c for the other. A mixture of both halves is worst, with
     (e^epsilon - 1)^2 c/(e^epsilon + 1).
     """
     with localcontext(EXACT):
@@ -151,9 +151,9 @@ def contraction(channel: SupportChannel) -> Bracket:
 
 
 def correlation(channel: SupportChannel) -> Bracket:
-    """Maximal correlation under the uniform prior, where any permutation of values is allowed.
+    """Maximal correlation under the uniform prior, if any permutation of values is allowed.
 
-    The squared correlation is the second eigenvalue of a matrix u I + v J. For reports of support
+    The squared correlation is the second eigenvalue of a matrix u I + v J. For messages of support
     mass s it is (e^epsilon - 1)^2 s (1-s)/((k-1) Z z), z = 1 + (e^epsilon - 1) s.
     """
     r, loss = channel.shrink
@@ -167,7 +167,7 @@ def correlation(channel: SupportChannel) -> Bracket:
 
 
 def binomial(n: int, q: float) -> tuple[Floats, Floats]:
-    """Sizes and probabilities of a binomial law, as ratios to its mode; those that matter."""
+    """Sizes and probabilities of a binomial distribution that matter, relative to its mode."""
     mode = min(n, int((n + 1) * q))
     reach = int(14.0 * math.sqrt(n * q * (1.0 - q))) + 60
     up = np.arange(mode, min(n, mode + reach), dtype=np.float64)
@@ -188,7 +188,7 @@ def _bounded_gain(channel: SupportChannel, p: Floats) -> tuple[float, float]:
     others are known, and its range. The third derivative of the gain in s is positive, so it lies
     between two parabolas: both touch it inside the range, one meets it at the lower bound and is
     below, the other meets it at the upper bound and is above. The mean of a parabola follows from
-    mean and variance; it is that of a distribution on two points (Markov and Krein).
+    mean and variance. It is the mean over a distribution on two points (Markov and Krein).
     """
     rising = np.sort(p)
     rest, followed = rising[:-_FOLLOWED], rising[-_FOLLOWED:]
@@ -207,9 +207,9 @@ def _bounded_gain(channel: SupportChannel, p: Floats) -> tuple[float, float]:
 def _others(
     channel: SupportChannel, followed: int, chosen: int, rest: Floats
 ) -> tuple[float, float, float, float, float]:
-    """Chance that just these of the followed values are supported, and the mass of the others.
+    """Probability that exactly these followed values are supported, and the others' mass.
 
-    The mass by its mean, its variance and the ends of its range. ``rest`` is sorted.
+    The mass is given by its mean, its variance and the bounds of its range. ``rest`` is sorted.
     """
     count, k = len(rest), channel.k
     total, squares = float(rest.sum()), float(rest @ rest)
@@ -233,7 +233,7 @@ def _others(
 
 
 def _two_points(channel: SupportChannel, mean: Floats, end: Floats, variance: float) -> Floats:
-    """Mean gains of laws on two points, one of them an end of the range, by their moments."""
+    """Mean gains of distributions on two points, one a bound of the range, by their moments."""
     away = mean - end
     moved = (away != 0.0) & (variance > 0.0)
     safe = np.where(moved, away, 1.0)
@@ -244,7 +244,7 @@ def _two_points(channel: SupportChannel, mean: Floats, end: Floats, variance: fl
 
 
 def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
-    """Both leakages of every listed report."""
+    """Both leakages of every listed message."""
     p = prior.probabilities()
     masses = channel.masses(p)
     sizes = np.rint(channel.masses((p > 0.0).astype(np.float64)))
@@ -252,10 +252,10 @@ def leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 
 def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """Largest leakages over reports: those of the smallest and of the largest supports.
+    """Largest leakages over messages, from the smallest and the largest supports.
 
-    Subset selection reaches the sum of the smallest values, unary encoding every sum. Supports that
-    the prior rules out altogether, or that hold all it allows, reveal nothing.
+    Subset selection reaches the sum of the smallest values, unary encoding every sum. Supports of
+    prior mass zero or one reveal nothing.
     """
     if channel.listed is not None:
         return leakages(channel, prior).largest()
@@ -277,7 +277,7 @@ def leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float,
 
 
 def leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
-    """Leakage of one report, from the values that it supports. Cost O(k)."""
+    """Leakage of one message, from the values that it supports. Cost O(k)."""
     p, member = prior.probabilities(), channel.members(y)
     mass = np.array([math.fsum(p[member])])
     size = np.array([np.count_nonzero(p[member] > 0.0)])
@@ -287,7 +287,7 @@ def leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
 def _leakages(
     channel: SupportChannel, p: Floats, masses: Floats, sizes: Floats | Ints, error: float
 ) -> Leakages:
-    """Leakages of reports by the mass of their supports, and by how many possible values they hold.
+    """Leakages of messages by the mass of their supports and their number of possible values.
 
     above = -ln(r + (1-r) s) unless the support is empty, below = ln(1 + (e^epsilon - 1) s) unless
     it holds every possible value. Both are rounded up by the errors of the masses.

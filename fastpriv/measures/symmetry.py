@@ -21,16 +21,16 @@ from fastpriv.measures.inputs import as_channel
 
 __all__ = ["data_independent_bound", "is_data_independent", "is_weakly_symmetric"]
 
-#: Relative difference up to which two probabilities are taken to be equal.
+#: Relative difference up to which two probabilities count as equal.
 _SAME = 1e-12
 #: Most partial selections that are tried.
 _TRIED = 30_000
 
 
 def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
-    """Whether the output distributions of all databases are permutations of one distribution.
+    """Check whether all output distributions are permutations of one distribution.
 
-    Data independence in the sense of Wu-Xia-He 2020, Definition 12. Randomised response, E_d and
+    This is data independence in the sense of Wu-Xia-He 2020, Definition 12. Randomised response and
     the rank-based exponential channel have it. Probabilities count as equal up to a relative
     difference of 1e-12.
 
@@ -60,10 +60,10 @@ def is_data_independent(channel: AbstractChannel | ArrayLike) -> bool:
 
 
 def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
-    """Upper bound ln|Y| - H(Z) on the capacities of a data-independent mechanism, in nats.
+    """Compute the upper bound ln|Y| - H(Z) on the capacities of a data-independent mechanism.
 
     Z is the output for any one database (Wu-Xia-He 2020, Corollary 4, eq. (64)). It bounds the
-    individual, group and channel capacities. It is the individual channel capacity if
+    individual, group and channel capacities. It equals the individual channel capacity if
     :func:`is_weakly_symmetric` holds (eq. (65)).
 
     Parameters
@@ -74,8 +74,8 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
     Returns
     -------
     float
-        The bound, computed as the divergence of the distribution of Z from the uniform
-        distribution. Rounded up.
+        Bound in nats, rounded up: the divergence of the distribution of Z from the uniform
+        distribution.
 
     Examples
     --------
@@ -101,12 +101,13 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
 
 
 def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
-    """Whether a data-independent mechanism reaches ln|Y| - H(Z) by a uniformly distributed row.
+    """Check whether a uniformly distributed record attains the capacity bound ln|Y| - H(Z).
 
-    Wu-Xia-He 2020, Definition 13: for some record i one can choose a database for each of the m
-    values of x_i such that the output is uniform if the m values are equally likely. The columns
-    of this channel with m rows have equal sums. Equal column sums of the whole matrix are neither
-    necessary nor sufficient. If the property holds, C_1 = ln|Y| - H(Z) (Corollary 4).
+    The property is Wu-Xia-He 2020, Definition 13. For some record i there is a choice of one
+    database for each of the m values of x_i. The output is uniform if these m databases are equally
+    likely. The columns of this channel with m rows have equal sums. Equal column sums of the whole
+    matrix are neither necessary nor sufficient. If the property holds, C_1 = ln|Y| - H(Z)
+    (Corollary 4).
 
     Parameters
     ----------
@@ -120,9 +121,9 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
 
     Notes
     -----
-    The definition requires equal probabilities of the m values. Other probabilities may reach
-    ln|Y| - H(Z) as well, which :func:`individual_capacity` finds out. The search extends selections
-    whose column sums stay within bounds, and raises TooLarge after 30,000 of them.
+    The definition requires equal probabilities of the m values. Other probabilities may attain
+    ln|Y| - H(Z) too; :func:`individual_capacity` covers them. The search extends selections whose
+    column sums stay within bounds. It raises TooLarge after 30,000 selections.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
 
 
 def _slices(query: Query) -> list[Sequence[Ints]]:
-    """Return the answers that each value of a row allows, for every row with a role of its own."""
+    """Return the answers that each value of a record allows, for every record of different role."""
     sizes = query.space.sizes
     problems = query.candidates(1, check.MAX_VECTOR)
     if any(p.group and len(p.slices) < sizes[p.group[0]] for p in problems):
@@ -176,7 +177,7 @@ def _slices(query: Query) -> list[Sequence[Ints]]:
 
 @singledispatch
 def law_factors(channel: AbstractChannel) -> list[tuple[Floats, int]]:
-    """Return matrices with multiplicities: every output law is a product of one record of each.
+    """Return matrices and multiplicities; output distributions are products of their rows.
 
     In general this is the matrix of the channel, once.
     """

@@ -42,19 +42,19 @@ from fastpriv.spaces import Space
 
 #: Most outputs that are listed.
 FEW = 5
-#: Most entries that are searched, a tenth of a second.
+#: Most entries that are searched.
 _SCANNED = 1 << 25
 
 
 @singledispatch
 def step_witness(channel: AbstractChannel, prior: Distribution | None = None) -> Witness:
-    """Return what attains the neighbour level, or under a prior the posterior level."""
+    """Return a witness of the neighbour level, or under a prior of the posterior level."""
     return matrix_step_witness(channel, prior)
 
 
 @singledispatch
 def extreme_witness(channel: AbstractChannel) -> Witness:
-    """Return what attains the leakage capacity, through the matrix."""
+    """Return a witness of the leakage capacity, from the matrix."""
     x, other, y = _furthest(_small_matrix(channel))
     return Witness(channel.output_row(y), *channel.space.rows(np.array([x, other])))
 
@@ -66,7 +66,7 @@ def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
 
 
 def matrix_leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
-    """Through the matrix; TooLarge where it is too large to be searched."""
+    """Use the matrix; raise TooLarge if it is too large to search."""
     y = int(leakages(channel, prior).above.argmax())
     column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
     return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
@@ -81,7 +81,7 @@ def ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
 
 
 def _few(channel: AbstractChannel, columns: Ints) -> Ints:
-    """Return the first few outputs of some columns, as rows of their space."""
+    """Return the first few outputs of some columns, as tuples of their space."""
     rows = [channel.output_row(y) for y in columns[:FEW].tolist()]
     return np.array(rows, dtype=np.int64).reshape(-1, channel.output_space.n)
 
@@ -101,7 +101,7 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
     place = int(excess.argmax())
     if excess.flat[place] < math.inf or bottom.flat[place] == 0.0:
         return place
-    # Beyond the range of a double: a zero below, or else the largest by logarithms.
+    # Overflow: a zero below, or else the largest by logarithms.
     apart = np.where(top > 0.0, log_ratio(np.maximum(top, bottom), bottom), -1.0)
     return int(apart.argmax())
 
@@ -109,7 +109,7 @@ def largest_ratio(top: Floats, bottom: Floats) -> int:
 def matrix_step_witness(channel: AbstractChannel, prior: Distribution | None) -> Witness:
     """Find the neighbours and the output with the largest ratio of joint (or given) probabilities.
 
-    Through the matrix; TooLarge where it is too large to be searched.
+    Use the matrix; raise TooLarge if it is too large to search.
     """
     joint, space = np.array(_small_matrix(channel)), channel.space
     if prior is not None:  # a power of two keeps products of small numbers from underflowing
@@ -134,7 +134,7 @@ def _furthest(laws: Floats) -> tuple[int, int, int]:
 
 
 def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
-    """Return the pair of rows, of those listed, with the largest ratio of two entries."""
+    """Return the listed pair of rows with the largest ratio of two entries."""
     check.fits(pairs.size * laws.shape[1], "the laws of neighbours", "ask for levels", _SCANNED)
     place = largest_ratio(laws[pairs[:, 0]], laws[pairs[:, 1]])
     v, w = pairs[place // laws.shape[1]].tolist()
@@ -150,7 +150,7 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
     full = [np.flatnonzero(kernel.matrix.min(axis=0) > 0.0) for kernel in kernels.distinct]
     number = math.prod(len(y) ** c for y, c in zip(seen, counts, strict=True))
     number -= math.prod(len(y) ** c for y, c in zip(full, counts, strict=True))
-    # All rows show their first output except one, whose output rules a value out.
+    # All records have their first output except one, whose output excludes a value.
     start = np.array([y[0] for y in seen])[kernels.assignment]
     telling = [k for k, y in enumerate(seen) if len(y) > len(full[k])]
     first = [
@@ -167,7 +167,7 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
 @ruling_out.register(HammingChannel)
 @ruling_out.register(TiltedChannel)
 def _hamming_or_tilted_ruling_out(channel: AbstractChannel) -> tuple[int, Ints]:
-    """No output that occurs does, also where a probability rounds to 0."""
+    """No output that occurs excludes a database, even if a probability rounds to 0."""
     return 0, np.empty((0, channel.space.n), dtype=np.int64)
 
 
@@ -250,9 +250,9 @@ def _product_leakage_witness(channel: ProductChannel, prior: Distribution) -> Wi
 
 @step_witness.register
 def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None) -> Witness:
-    """Among answers for the neighbour level, among databases for the posterior level.
+    """Search answers for the neighbour level, and databases for the posterior level.
 
-    Cost as for these levels, TooLarge beyond some ten million entries.
+    Cost as for these levels. Raises TooLarge for too many entries.
     """
     query = channel.query
     if prior is not None:
@@ -332,7 +332,7 @@ def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
 
 
 def _laid_out(pairs: Ints) -> tuple[Ints, Ints]:
-    """Return a database and an output that have ``pairs[v, s]`` rows with v in y and s in x."""
+    """Return a database and an output with ``pairs[v, s]`` records that have v in y and s in x."""
     values = np.arange(len(pairs))
     y = np.repeat(values, pairs.sum(axis=1))
     return np.repeat(np.tile(values, len(values)), pairs.reshape(-1)), y
@@ -342,7 +342,7 @@ def _laid_out(pairs: Ints) -> tuple[Ints, Ints]:
 def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
     """In the structure of the prior.
 
-    W moves by e^epsilon as a row of x leaves its value in y, and by the ratio of R q.
+    W changes by e^epsilon if a record of x leaves its value in y, and by the ratio of R q.
     """
     if prior is None:
         witness = _home_step(channel.prior, channel.alike_groups)
@@ -359,7 +359,7 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
-    """From the largest and smallest tilt behind every output. Cost O(N n m)."""
+    """Use the largest and smallest tilt of every output. Cost O(N n m)."""
     law, home = channel.base_and_mixture()
     tilt = -np.log(home)
     most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
@@ -398,14 +398,14 @@ def leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
 
 
 def vector_leading(prior: Distribution, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Through the leakages of all outputs."""
+    """Use the leakages of all outputs."""
     y = Space(kernels.sizes_out).rows(int(rows_leakages(prior, kernels).above.argmax()))
     return y, _cause(prior, kernels, y)
 
 
 @leading.register
 def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Independent records: those of every record by itself."""
+    """Independent records: use the witnesses of every record alone."""
     laws, which, _, place = prior.paired(kernels)
     pairs = zip(laws, which, strict=True)
     ends = np.array([_row_leading(kernels.distinct[j], prior.distinct[k]) for k, j in pairs])
@@ -433,7 +433,7 @@ def _row_leading(kernel: RowKernel, law: Floats) -> tuple[int, int]:
 
 @_row_leading.register
 def _symmetric_row_leading(kernel: Symmetric, law: Floats) -> tuple[int, int]:
-    """R_epsilon: the rarest value that occurs, twice."""
+    """Randomised response: the rarest value that occurs, twice."""
     y = int(np.where(law > 0, law, math.inf).argmin())
     return y, y
 
@@ -453,15 +453,15 @@ def _cause(prior: Distribution, kernels: RowKernels, y: Ints) -> Ints:
 
 @singledispatch
 def steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Return a database and one of ``rows``, where p falls most as its value s becomes t.
+    """Return a database and one of ``rows``; p falls most if its value s becomes t.
 
-    The rows have the same size.
+    The records have the same size.
     """
     return vector_steepest(prior, rows, s, t)
 
 
 def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Through the vector of the prior."""
+    """Use the vector of the prior."""
     p, best, space = prior.probabilities(), (-math.inf, 0, 0), prior.space
     for i in rows.tolist():
         m, inner = space.sizes[i], int(space.strides[i])
@@ -477,7 +477,7 @@ def vector_steepest(prior: Distribution, rows: Ints, s: int, t: int) -> tuple[In
 
 @steepest.register
 def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Independent records: the steepest law; the other records hold their likeliest values."""
+    """Independent records: use the steepest distribution, and likeliest values of the others."""
     used, first = np.unique(prior.assignment[rows], return_index=True)
     tops, bottoms = np.array([(prior.distinct[k][s], prior.distinct[k][t]) for k in used]).T
     seen = tops > 0
@@ -490,7 +490,7 @@ def _product_steepest(prior: Product, rows: Ints, s: int, t: int) -> tuple[Ints,
 
 @steepest.register
 def _exchangeable_steepest(prior: Exchangeable, rows: Ints, s: int, t: int) -> tuple[Ints, int]:
-    """Exchangeable records: by the counts of the other records, those of the steepest line."""
+    """Exchangeable records: use the counts of the other records on the steepest line."""
     lines, n, axes = prior.conditional_lines(rows), prior.space.n, prior.type_weights.ndim
     seen = lines[:, s] > 0
     top, bottom = (np.where(seen, lines[:, v], 1.0) for v in (s, t))
@@ -508,7 +508,7 @@ def _markov_steepest(prior: Markov, rows: Ints, s: int, t: int) -> tuple[Ints, i
     first, T, n = prior.initial, prior.transition, prior.space.n
     if n == 1 or first.min() == 0 or T.min() == 0:
         return vector_steepest(prior, rows, s, t)
-    # What a row's value gains from being first, from the row before it and from the next one.
+    # Gain of a record's value from being first, from the previous and from the next record.
     start = log_ratio(first[s : s + 1], first[t : t + 1])
     before, after = log_ratio(T[:, s], T[:, t]), log_ratio(T[s], T[t])
     gains = np.full(len(rows), before.max() + after.max())
