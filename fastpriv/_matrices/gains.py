@@ -17,7 +17,7 @@ class Vulnerability(NamedTuple):
     """Vulnerability before an output is seen, after it, and the difference.
 
     ``lower`` and ``upper`` enclose the prior vulnerability. ``posterior``, ``added`` (the
-    difference) and ``level`` (ln of the ratio) are rounded up. The level is NaN where the prior
+    difference) and ``level`` (ln of the ratio) are rounded up. The level is NaN if the prior
     vulnerability is negative.
     """
 
