@@ -37,7 +37,7 @@ CHUNK = 1024  # elements of a vector handled at a time
 
 @helper(fastmath={"contract"})
 def _floor(w):
-    """w, or TINY where w is smaller."""
+    """w, or TINY if w is smaller."""
     return w if w > TINY else TINY
 
 
@@ -226,7 +226,7 @@ def entropy_range(p: Vector, start: int, stop: int) -> float:
 def entropy(p: Vector) -> float:
     """Entropy (nats) of p, with 0 ln 0 = 0.
 
-    A chance above one half is taken as what the others leave of their sum: close to certainty
+    A probability above one half is computed as the sum minus the others: close to certainty
     its rounding error is as large as its share of the entropy.
     """
     top = 0
@@ -251,7 +251,7 @@ def symmetric_information(joint: Matrix, off: float, gap: float) -> float:
     in both directions, never 1 - same), so there are two divergences for each (l, y).
     """
     count, m = joint.shape
-    width = min(count, BLOCK)  # a single law of many values needs no more than itself
+    width = min(count, BLOCK)  # at most as wide as the distributions
     same = np.empty((m, width))
     rest = np.empty((m, width))
     run = np.empty(BLOCK)
