@@ -56,7 +56,7 @@ _refused: set[Path] = set()
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether nobody else can write to a folder, apart from those who can change the package."""
+    """Whether only this user and users who can change the package can write to a folder."""
     if not hasattr(os, "getuid"):  # Windows: folders of a user are the user's
         return True
     found, package = folder.stat(), HERE.stat()

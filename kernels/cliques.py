@@ -11,8 +11,8 @@ distribution is set if the divergence exceeds the threshold. Distributions that 
 replace older ones in the list. Other selections are bounded by a distribution of their own, from a
 few steps of Newton's method.
 
-Before all that a row is left out if its affinities with the rows chosen so far, and those of these
-rows, prove the same. This takes a few operations, see ``_matrices/affinities.py``.
+Before that, a row is left out if the affinities of all chosen rows and this row prove the same.
+This takes a few operations, see ``_matrices/searches/cliques.py``.
 """
 
 import math
@@ -163,7 +163,7 @@ def _bounded(masks, x, free):
 
 @helper()
 def _sums(Z, chosen, size, sums):
-    """Write the sums of affinities of each chosen row with the others, return that of all pairs."""
+    """Write the sum of affinities of each chosen row with the others; return the total."""
     total = 0.0
     for a in range(size):
         sums[a] = 0.0

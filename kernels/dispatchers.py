@@ -78,7 +78,7 @@ class Kernel(_Typed):
         self.declared = ()
 
     def compile(self, sig):
-        """Compile for a tuple of argument types, or load what was compiled before."""
+        """Compile for a tuple of argument types, or load compiled code from the cache."""
         types, _ = sigutils.normalize_signature(sig)
         if types not in self.declared:
             text = f"kernel {self.__name__} is not declared for {types}: it is compiled for them"

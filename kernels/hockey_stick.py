@@ -51,7 +51,7 @@ def _crossing(first, second, slope, delta):
         if gain > 0.0 and gain >= slope * (1.0 - 8.0 * UNIT) * b:
             new = total + gain
             error = (total - new) + gain if abs(total) >= gain else (gain - new) + total
-            rest = (first[y] - gain) - b  # what a - b lost, exactly
+            rest = (first[y] - gain) - b  # the exact rounding error of a - b
             carry += error + rest
             lost += abs(error) + abs(rest)
             total = new

@@ -35,7 +35,7 @@ TINY = 2.0**-54
 
 @helper()
 def _sum(a, b):
-    """Return a + b and what rounding left of it (Knuth)."""
+    """Return a + b and its rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -43,7 +43,7 @@ def _sum(a, b):
 
 @helper()
 def _product(a, b):
-    """Return a b and what rounding left of it (Dekker)."""
+    """Return a b and its rounding error (Dekker)."""
     product = a * b
     shifted = SPLIT * a
     a1 = shifted - (shifted - a)

@@ -12,7 +12,7 @@ import numpy as np
 from .declare import helper
 
 WIDER = 1e-9  # relative, of ranges
-RARE = 0.25  # a slice with a smaller ratio of its probability bounds reveals its inputs
+RARE = 0.25  # slices with a smaller ratio least/most count as revealing their inputs
 
 
 @helper(error_model="numpy")

@@ -222,7 +222,7 @@ def _choose(v, e, size, order, sums, scales, words, at):
 
     From the smallest to the largest, each against all that follow: no probability exceeds 1/2, so
     both sides of every coin are right to a few ulp of their own. Return -1 without words; and the
-    place. The other arrays are room to work in.
+    place. The other arrays are workspace.
     """
     count = 0
     for k in range(size):  # insertion sort of the positive ones

@@ -224,7 +224,7 @@ def _positive(cell, images, c, W, p, q, weights, level, scale, G, V, work):
 
 @helper(error_model="numpy")
 def _longest(cell, scale, G, V):
-    """Edge of a cell that is longest, counting what is lost to negative curvature."""
+    """Return the longest edge of a cell, counting the loss to negative curvature."""
     n = scale.size
     far, ends = -1.0, (0, 1)
     for i in range(n):

@@ -23,7 +23,7 @@ ROUND_UP = 1.0 + 2.0**-51
 RARE = 2.0**-848  # probabilities above have all their digits, times 2^900 and the smallest double
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
 NEAR = 0.5  # leakages below come from differences
-PRODUCTS = 2.0**-51  # what two rounded products add to the log of their ratio, and more
+PRODUCTS = 2.0**-51  # bounds the error of the log of a ratio of two rounded products
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
 
 

@@ -24,7 +24,7 @@ from .declare import helper
 SMALLEST = 300.0  # -ln of the smallest weight over the largest: others are raised, and so is U
 HALVINGS = 60
 TINY = 1e-30  # replaces a bound of a range that is zero
-FAR = 350.0  # from the logarithm of one scale to those of others
+FAR = 350.0  # distance between logarithms of scales
 
 
 @helper(error_model="numpy")

@@ -146,7 +146,7 @@ class Polytope:
         return max(self._proved(column, multipliers), float(column.min())), law
 
     def _proved(self, column: Floats, multipliers: Floats) -> float:
-        """Return what multipliers prove, rounded down."""
+        """Return the bound that multipliers prove, rounded down."""
         sums = column + multipliers @ self.A
         size = np.abs(column) + multipliers @ np.abs(self.A)
         error = sum_error(len(self.b), 8) * (float(size.max()) + multipliers @ np.abs(self.b))

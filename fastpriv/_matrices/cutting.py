@@ -49,7 +49,7 @@ def best_tangents(
 
 
 def _start(cone: Floats, ends: Floats) -> Floats:
-    """Return a point that meets every inequality with room to spare."""
+    """Return a point that satisfies every inequality strictly."""
     beta, m = 1.0, 1.0
     never = cone[:, 4] > -1e-290  # s = 0, or nearly: beta <= m t has to hold
     if never.any():

@@ -207,7 +207,7 @@ def _repaired_part(
 
 
 def _advantage(A: Floats, B: Floats, U: Floats, bounded: bool) -> float:
-    """Return what following B gains over the best use of A. Rounded down.
+    """Return the gain of following B over the best use of A. Rounded down.
 
     ``U[x, z]`` is the utility of z times the probability of x, with an error of one ulp.
     """

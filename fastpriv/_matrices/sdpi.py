@@ -166,7 +166,7 @@ def _step_seconds(inputs: int) -> float:
 
 
 class SdpiSearch:
-    """Bounds on the constant so far, what attains the lower one, and levels to prove."""
+    """Bounds on the constant so far, the maximiser of the lower one, and levels to prove."""
 
     def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
         self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
@@ -234,7 +234,7 @@ class SdpiSearch:
                     return
 
     def _prove(self, level: float, meter: Meter) -> Floats | None:
-        """Return an empty array if a level is proved, None if it is open, else what refutes it."""
+        """Return an empty array if a level is proved, None if it is open, else a counterexample."""
         ratios, p = self.ratios, self.ratios.p
         size = len(p)
         alone = (ratios.rows > 0.0).sum(axis=0) == 1

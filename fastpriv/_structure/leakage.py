@@ -59,7 +59,7 @@ def log_slack(kernels: Sequence[RowKernel]) -> float:
 
 
 def lost_losses(kernels: Sequence[RowKernel]) -> float:
-    """Bound what sums of losses, each at most a few terms long, may have lost to underflow."""
+    """Bound the underflow of sums of losses, each at most a few terms long."""
     rare = [kernel for kernel in kernels if ((kernel.loss > 0.0) & (kernel.loss < _FINE)).any()]
     return 4.0 * LEAST * sum(kernel.shape[0] for kernel in rare)
 

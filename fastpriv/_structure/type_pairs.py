@@ -108,7 +108,7 @@ def _ahead(shape: tuple[int, ...], skipped: int, y: int) -> tuple[slice, ...]:
 
 
 def sent(laws: Floats, row: Floats, skipped: int) -> Floats:
-    """Return sum_y row[y] laws(. - e_y): one more record leaves as y with weight row[y]."""
+    """Return sum_y row[y] laws(. - e_y): one more record has output y with weight row[y]."""
     grown = np.zeros((*laws.shape[:skipped], *(size + 1 for size in laws.shape[skipped:])))
     for y, weight in enumerate(row.tolist()):
         grown[_ahead(laws.shape, skipped, y)] += weight * laws
@@ -261,7 +261,7 @@ class TypePairs:
         return np.asarray(log_weights[:, None] + self.log_laws)
 
     def log_lost(self, log_weights: Floats) -> Floats:
-        """Bound ln of what underflow can have taken from the sums over databases."""
+        """Bound ln of the loss by underflow in the sums over databases."""
         small = self.laws < _SMALL
         if isinstance(self.kernel, Symmetric):
             small &= self.laws.T < _SMALL
@@ -269,7 +269,7 @@ class TypePairs:
 
     @staticmethod
     def log_sum(terms: Floats) -> Floats:
-        """Return ln of the sum over the first axis of what is given by logarithms."""
+        """Return ln of the sum over the first axis of numbers given by their logarithms."""
         top = terms.max(axis=0)
         base = np.where(top > -math.inf, top, 0.0)
         with np.errstate(divide="ignore"):

@@ -129,7 +129,7 @@ def excess(k: int, slope: float) -> float:
 
 
 def alike_limit(k: int, z: float) -> float:
-    """Bound the capacity of k rows of which any two have an affinity of at least z.
+    """Bound the capacity of k rows, any two with an affinity of at least z.
 
     Either some p_a is below t, so that I <= F(p_a) + (1 - p_a) C with the capacity C of the other
     rows. Or none is, and the largest H - l z s has at most two probabilities above
@@ -420,7 +420,7 @@ def _prove_parts(
 ) -> Iterator[None]:
     """Bound the capacity of all but one row of a selection, for tests of whole selections.
 
-    The bound is for the slices of all nodes, so it is looked for if these have one number of them.
+    The bound is for the slices of all nodes. It needs nodes with equal numbers of slices.
     """
     m, others = len(nodes[0].slices), {len(node.slices) for node in nodes}
     loose, enough = (part_limit(level, t) for t in (_LOOSE, _ENOUGH))

@@ -374,7 +374,7 @@ class Search:
         return 0.1 * self.gap * min(1.0, self.lower)
 
     def deadline(self, share: float) -> float:
-        """Return what the meter shows when a fraction of the limit is used."""
+        """Return the reading of the meter at a fraction of the limit."""
         return share * self.meter.limit
 
     def too_late(self, individual: Individual) -> bool:
@@ -569,6 +569,6 @@ class Search:
         return node
 
     def by_database(self, individuals: list[Individual]) -> float:
-        """Return an upper bound from what the output reveals about the whole database."""
+        """Return an upper bound from the information about the whole database."""
         end = self.deadline(0.5)
         return max(database_bound(each, self.b, self.meter, end) for each in individuals)

@@ -173,7 +173,7 @@ class Slice:
         return bool(values[1:].max() <= values[0] + _SAME * t)
 
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
-        """Return what the kernel combines: values and doubt per input, and the two thetas."""
+        """Return the arguments of the kernel: values and doubt per input, and the two thetas."""
         near = simplex.B @ simplex.heights
         loose = simplex.rough * (np.abs(simplex.B) @ simplex.heights)
         if self.by_inputs:  # between corners the bound is never above the one between inputs
@@ -410,7 +410,7 @@ class Boxes:
 
 @dataclass
 class Box:
-    """Ranges of the probabilities, the bound over them, and what attains it."""
+    """Ranges of the probabilities, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -553,7 +553,7 @@ class Bit:
 
 @dataclass
 class Cell:
-    """Ranges of the posteriors, the bound over them, and what attains it."""
+    """Ranges of the posteriors, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -680,13 +680,13 @@ class Problem:
         return self.bound(simplices, gibbs(self.logs), z, mu, floor, reach)
 
     def ample(self) -> float:
-        """Return a t that leaves room for all thetas."""
+        """Return a t that is large enough for all thetas."""
         return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
 
 
 @dataclass
 class Node:
-    """Simplices, the bound over them, and what attains it."""
+    """Simplices, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     simplices: list[Simplex]
