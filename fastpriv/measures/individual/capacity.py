@@ -99,7 +99,8 @@ def individual_capacity(
     -------
     IndividualCapacity
         A bracket, rounded outwards, with the ``adversary`` that attains its lower bound: the
-        record, a database for each of its values, and the distribution of these values.
+        record, a database for each of its values, and the distribution of these values. It is None
+        if the search over a set of priors, or a very large channel, does not list databases.
 
     Notes
     -----
