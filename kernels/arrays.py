@@ -1,7 +1,7 @@
 """Small steps on arrays, as loops.
 
-Numba's own forms of these (``a[:] = b``, ``a.max()``, ``np.argmax(a)``, ``np.searchsorted``) each
-take up to two seconds to compile, a loop a hundredth of that.
+Numba's own forms of these (``a[:] = b``, ``a.max()``, ``np.argmax(a)``, ``np.searchsorted``) take
+much longer to compile than a loop.
 """
 
 from .declare import helper
@@ -37,7 +37,7 @@ def largest(v):
 
 @helper()
 def largest_at(v):
-    """Return the place of the largest entry, the first where there are several."""
+    """Return the place of the largest entry, the first if there are several."""
     place = 0
     for i in range(1, v.size):
         if v[i] > v[place]:

@@ -1,21 +1,21 @@
-"""Bounds on the information about one row of a database whose prior keeps an entropy.
+"""Bounds on the information about one record of a database whose prior has a minimum entropy.
 
-Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each that tell
-the same; ln k_x is given. With V_a the output law of slice a and r any output law, the information
-is
+Inputs x come in slices a(x), one per value of the record. Each stands for k_x databases with equal
+output distributions; ln k_x is given. With V_a the output distribution of slice a and r any output
+distribution, the information is
 
     I = sum_a P(a) D(V_a || r) - D(q || r),      D(v, r) = sum_y v ln(v/r) - v + r,
 
-so that with E = W - r nothing cancels, however little the outputs tell. It is large where the
-convex D(V_a || r) is. A bound replaces it by a combination, with weights >= 0 that sum to 1, of
-functions that are nowhere below it for any law pi of the slice in a simplex:
+so that with E = W - r nothing cancels, however small the information is. It is large if the convex
+D(V_a || r) is large. A bound replaces it by a combination, with weights >= 0 that sum to 1, of
+functions that are nowhere below it for any distribution pi of the slice in a simplex:
 
     sum_x pi_x near_x        between the corners of the simplex, where pi B >= 0,
     sum_x pi_x touch_x - theta H(pi)      from D(V || V') <= theta D(pi || pi'),
 
-(two of the last kind, the second of which may have theta = 0 and be the one between the inputs),
-and D(q || r) by its tangent at any q = r + omega base, where base is E or spans as much. What is
-left is linear in the law p of the inputs, apart from entropies. So with t >= 0 for H(X) >= b,
+(two of the last kind; the second may have theta = 0 and be the one between the inputs), and D(q ||
+r) by its tangent at any q = r + omega base, where base is E or spans as much. The rest is linear in
+the distribution p of the inputs, apart from entropies. So with t >= 0 for the constraint H(X) >= b,
 lambda >= 0 for pi B >= 0 and s_a = t minus the thetas times their weights, the largest value is two
 sums of exponentials,
 
@@ -47,8 +47,8 @@ def _evaluate(z, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z
     """Return the bound U at z, rounded up, or inf outside; and its parts.
 
     z = omega, t, then for every slice its second and third weight and its lambda. ``lines`` holds
-    the three functions and what rounding may add to them; ``rough`` is the relative error of B.
-    Leaves q - r in d, the laws of the slices in pi and their own in alpha.
+    the three functions and bounds on their rounding errors; ``rough`` is the relative error of B.
+    Leaves q - r in d, the distributions of the slices in pi and their own in alpha.
     """
     inputs, outputs, slices, corners = E.shape[0], E.shape[1], theta.shape[1], B.shape[1]
     mixed = base.shape[0]
@@ -65,7 +65,7 @@ def _evaluate(z, E, base, r, logs, edges, theta, lines, B, rough, b, d, g, pi, Z
         d[y] = total
         rise[y] = math.log1p(total / r[y])
         common += divergence(r[y], r[y] + total, -total)
-        lost += 4.0 * U * r[y] * abs(total) / (r[y] + total)  # where r + d cancels
+        lost += 4.0 * U * r[y] * abs(total) / (r[y] + total)  # cancellation in r + d
     t, doubt, most = z[mixed], 0.0, 0.0
     for a in range(slices):
         at = mixed + 1 + a * (2 + corners)
@@ -228,10 +228,11 @@ def entropy_bound(
     reach: float,
     p: Vector,
 ) -> float:
-    """Make U small from the point z on; return the least seen.
+    """Make U small from the point z on; return the smallest seen.
 
     The first ``held`` coordinates of z keep their values. Stops once U is at most ``floor``, or
-    within ``reach`` of its least. Leaves the last point in z and the law of the inputs in p.
+    within ``reach`` of its minimum. Leaves the last point in z and the distribution of the inputs
+    in p.
     """
     inputs, outputs = E.shape
     slices, corners, size, mixed = theta.shape[1], B.shape[1], z.size, base.shape[0]
@@ -296,7 +297,7 @@ def entropy_bound(
 def widest_edge(
     p: Vector, B: Matrix, corners: Matrix, heights: Vector, r: Vector, least: float
 ) -> tuple[float, int, int]:
-    """Find the edge of a simplex whose middle the bound misses most, weighted by the law p.
+    """Find the edge of a simplex whose middle the bound misses most, weighted by p.
 
     Returns the weighted miss and the two corners. ``least`` is added to the weight of a corner.
     """

@@ -1,21 +1,22 @@
-"""Bounds on the information about one row of a database, for priors in a box, by concavity.
+"""Bounds on the information about one record of a database, for priors in a box, by concavity.
 
-Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each. Let V_a be
-the output laws of slices and q that of all, for some law. For any law p, with m_a = P(a) V_a,
+Inputs x come in slices a(x), one per value of the record, and stand for k_x databases each. Let V_a
+be the output distributions of slices and q of all inputs, for some distribution. For any
+distribution p, with m_a = P(a) V_a,
 
     I = L p + sum_a D(m_a || P(a) V_a) - D(q_p || q),      L_x = sum_y W_xy ln(V_ay/q_y).
 
-Let p* be the law of the box with the largest L p + t H (``truncated.py``), and U that value less
-t b. Every other law has at most U - t D(p || p*) - sum push |p - p*|. The ratio 2 phi(z)/z^2 falls
-in z, with phi(z) = (1+z) ln(1+z) - z. So over ranges of V, of q and of p, all divergences have
-quadratic bounds, and for H(X) >= b
+Let p* be the distribution of the box with the largest L p + t H (``truncated.py``), and U that
+value less t b. Every other distribution has at most U - t D(p || p*) - sum push |p - p*|. The ratio
+2 phi(z)/z^2 falls in z, with phi(z) = (1+z) ln(1+z) - z. So over ranges of V, of q and of p, all
+divergences have quadratic bounds, and for H(X) >= b
 
     I <= U + p A p/2 - sum_x stiff_x (p_x - p*_x)^2/2.
 
 If stiff - A is positive definite for changes of sum zero, I is at most the largest value of this
-concave function, and laws above a floor lie in an ellipsoid. A larger t makes it so: stiff grows
-with t. A slice whose probability may be near zero is bounded as if the output told its input,
-L_x = D(W_x || q).
+concave function, and distributions above a floor lie in an ellipsoid. A larger t makes it so: stiff
+grows with t. A slice whose probability may be near zero is bounded as if the output revealed its
+input, L_x = D(W_x || q).
 """
 
 import math
@@ -34,7 +35,7 @@ CENTRING = 4.0  # weight of the sum of all changes, which is zero
 ASCENTS, FIRST_ASCENTS = 2, 3
 TRIALS = 16  # values of t
 PACES = (1.25, 1.1, 1.04)  # at which t falls or rises, while the bound falls
-LEAST = 1e-14  # probability of an input at the start, and end of its range
+LEAST = 1e-14  # probability of an input at the start, and bound of its range
 TINY = 1e-290  # probability of an output
 RISE = 1.4  # of t, while there is no bound
 NARROW = 1e-10  # a range that is not cut
@@ -43,9 +44,9 @@ POWERS = 4
 
 @helper(error_model="numpy")
 def _scores(p, W, edges, least, most, V, q, L):
-    """Write the output laws of p, and the scores L of which I is a tangent at p.
+    """Write the output distributions of p, and the scores L, which are a tangent of I at p.
 
-    Returns whether no output that an input can have underflows, for which there is no tangent.
+    Returns whether there is a tangent: no output that an input can have underflows.
     """
     outputs = W.shape[1]
     for y in range(outputs):
@@ -113,10 +114,10 @@ def _attempt(
     low, high, least, most, W, logs, edges, order, b, t, ascents,
     p, V, q, L, push, A, S, M, loose, step,
 ):  # fmt: skip
-    """Return a bound at t, rounded up, or inf, and the entropy of the law p.
+    """Return a bound at t, rounded up, or inf, and the entropy of the distribution p.
 
     Changes of p are counted in units of ``loose``, 1/sqrt(stiff). Leaves the factor of the concave
-    function in M, and in ``step`` the way from p to where it is largest.
+    function in M, and in ``step`` the way from p to its maximiser.
     """
     inputs, value, entropy, size = p.size, 0.0, 0.0, 0.0
     for _ in range(ascents):
@@ -163,7 +164,7 @@ def _attempt(
 
 @helper(error_model="numpy")
 def _narrow(low, high, least, most, edges, p, M, loose, step, gap):
-    """Narrow the ranges to laws above the floor, in an ellipsoid; return whether any are left."""
+    """Narrow the ranges to an ellipsoid of distributions above the floor; whether any are left."""
     reach, column = math.sqrt(2.0 * gap), np.empty(p.size)
     spread, centre = np.zeros(least.size), np.zeros(least.size)
     for a in range(least.size):
@@ -192,7 +193,7 @@ def _narrow(low, high, least, most, edges, p, M, loose, step, gap):
 
 @helper(error_model="numpy")
 def _cut(low, high, least, most, W, edges, p, V, S, M, loose):
-    """Return the range to cut, that of input x or of slice inputs + a, and where; -1 if none.
+    """Return the range to cut, x for an input or inputs + a for a slice, and the place; -1 if none.
 
     In the direction in which the bound is least concave, the cut makes it more so.
     """
@@ -231,7 +232,7 @@ def _cut(low, high, least, most, W, edges, p, V, S, M, loose):
 
 @helper(error_model="numpy")
 def _possible(low, high, least, most, edges):
-    """Narrow the ranges of slices to the sums of those of inputs; return whether a law exists."""
+    """Narrow ranges of slices to sums of ranges of inputs; whether a distribution exists."""
     below, above = 0.0, 0.0
     for a in range(least.size):
         fewest, all_of_it = 0.0, 0.0
@@ -249,7 +250,7 @@ def _possible(low, high, least, most, edges):
 
 @helper(error_model="numpy")
 def _widest(low, high, least, most):
-    """Return a range to cut where there is no bound, and its middle: -1 if none is wide."""
+    """Return a range to cut if there is no bound, and its middle: -1 if none is wide."""
     worst, at, where = RARE, -1, 0.0
     for a in range(least.size):
         if most[a] - least[a] > worst * most[a] and most[a] - least[a] > NARROW:
@@ -278,12 +279,12 @@ def box_bound(
     t: float,
     p: Vector,
 ) -> tuple[float, float, int, float]:
-    """Bound the information over laws in a box with H(X) >= b, or by ``floor`` if that is larger.
+    """Bound the information over distributions in a box with H(X) >= b, at least ``floor``.
 
-    Narrows the ranges of inputs (``low``, ``high``) and of slices (``least``, ``most``); all laws
-    that tell more than ``floor`` stay in them. ``order`` sorts the inputs by the probability of
-    each output. Starts from the law p and from t. Returns the bound, the t that gave it, the range
-    to cut, -1 if none, and where. Cost O(inputs^2 (inputs + outputs)).
+    Narrows the ranges of inputs (``low``, ``high``) and of slices (``least``, ``most``); all
+    distributions that reveal more than ``floor`` stay in them. ``order`` sorts the inputs by the
+    probability of each output. Starts from the distribution p and from t. Returns the bound, the t
+    that gave it, the range to cut, -1 if none, and the place. Cost O(inputs^2 (inputs + outputs)).
     """
     inputs, outputs = W.shape
     slices = least.size
@@ -330,7 +331,7 @@ def box_bound(
     if best == math.inf:
         at, where = _widest(low, high, least, most)
         return best, t, at, where
-    # The last trial was a worse one: the best one once more, from its own law.
+    # The last trial was a worse one: the best one once more, from its own distribution.
     value, _ = _attempt(
         low, high, least, most, W, logs, edges, order, b, best_t, 1,
         p, V, q, L, push, A, S, M, loose, step,

@@ -1,11 +1,11 @@
 """Compiled kernels on disk.
 
-Numba stamps its own cache by the date of the file a kernel stands in, so that a helper changed in
-another file would leave old machine code in use, and a copied file would look new. This cache is
+Numba stamps its own cache by the date of the file that holds a kernel. If a helper in another file
+changed, old machine code would stay in use, and a copied file would look new. This cache is
 stamped by the contents of all files of this folder instead: helpers can be shared, and a cache can
 be shipped to other machines with the same kind of processor.
 
-A compiled kernel is looked for in every folder below and saved in the first that can be written:
+Every folder below is searched for a compiled kernel. It is saved in the first writable one:
 
 1. ``NUMBA_CACHE_DIR``, if set; then nothing is saved elsewhere,
 2. ``__pycache__`` beside the kernels,
@@ -13,8 +13,8 @@ A compiled kernel is looked for in every folder below and saved in the first tha
 
 A folder that cannot be read or written costs a compilation and nothing else. Each compiled kernel
 is one file, which appears as a whole: processes that compile at the same time cannot mix them up.
-Whoever can write a file here can run code in every process that reads it. So a folder is used only
-if nobody can write it but its owner, and the owner is this user, root or the package's owner.
+A user who can write a file here can run code in every process that reads it. So a folder is used
+only if its owner alone can write it, and the owner is this user, root or the package's owner.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ _refused: set[Path] = set()
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether nobody else can write to a folder, apart from those who can change the package."""
+    """Whether only this user and users who can change the package can write to a folder."""
     if not hasattr(os, "getuid"):  # Windows: folders of a user are the user's
         return True
     found, package = folder.stat(), HERE.stat()
@@ -163,7 +163,7 @@ class KernelCache:
         return None
 
     def save_overload(self, sig, data):
-        """Save a compiled kernel, where a folder can be written."""
+        """Save a compiled kernel, if a folder can be written."""
         from numba.core.serialize import dumps
 
         if self._enabled:
@@ -171,7 +171,7 @@ class KernelCache:
             self._write(place, key + dumps(data._reduce()))
 
     def _write(self, place, content):
-        """Write a file as a whole, where a folder can be written."""
+        """Write a file as a whole, if a folder can be written."""
         folder = writable_folder()
         if folder is None:
             return

@@ -1,6 +1,7 @@
-"""Shannon capacity of finite channels: the largest mutual information over input laws.
+"""Shannon capacity of finite channels: the largest mutual information over input distributions.
 
-For an input law p with output law q = p W, the divergences of the rows bracket the capacity,
+For an input distribution p with output distribution q = p W, the divergences of the rows bracket
+the capacity,
 
     sum_x p_x D(W_x, q) = I(p) <= C <= max_x D(W_x, q),      D(w, q) = sum_y w ln(w/q) - w + q,
 
@@ -50,11 +51,11 @@ def _constant(W):
 def two_row_capacities(
     W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
 ) -> None:
-    """Brackets and input laws of channels start <= b < stop of W (B, 2, K).
+    """Brackets and input distributions of channels start <= b < stop of W (B, 2, K).
 
     The weight t of row 0 is exact, and so are the differences (1 - t) d and -t d to the output
-    law, d = W_0 - W_1, up to an ulp or three. The best t is in [1/e, 1 - 1/e] for any two rows
-    (Majani and Rumsey 1991), where Halley's method from 1/2 is at home.
+    distribution, d = W_0 - W_1, up to an ulp or three. The best t is in [1/e, 1 - 1/e] for any two
+    rows (Majani and Rumsey 1991), and Halley's method from 1/2 converges there.
     """
     outputs = W.shape[2]
     error = (outputs + 132) * U
@@ -96,7 +97,7 @@ def two_row_capacities(
 
 @kernel(error_model="numpy")
 def two_row_divergences(W: Cube, chance: Vector, out: Matrix) -> None:
-    """Write D(W_0, q) and D(W_1, q) of channels W (B, 2, K), q at the chances of row 1.
+    """Write D(W_0, q) and D(W_1, q) of channels W (B, 2, K), q at the probabilities of row 1.
 
     Relative errors are at most K + 132 units, as for capacities.
     """
@@ -115,7 +116,7 @@ def two_row_divergences(W: Cube, chance: Vector, out: Matrix) -> None:
 
 @kernel(error_model="numpy")
 def output_law(W: Matrix, p: Vector, q: Vector, c: Vector) -> float:
-    """Write the p-mean of the rows as q + c, c below an ulp of q; return what its error costs.
+    """Write the p-mean of the rows as q + c, c below an ulp of q; bound the effect of its error.
 
     The mean is taken relative to the heaviest row, so that rows close together have small
     terms. Being off by e_y costs at most sum e_y^2 / q_y of information. (While the rows are
@@ -166,7 +167,7 @@ def row_divergences(W: Matrix, q: Vector, c: Vector, start: int, stop: int, out:
 
 @helper(error_model="numpy")
 def _bracket(W, p, q, c, D):
-    """Bracket from one input law; leaves its output law in q + c and the divergences in D."""
+    """Bracket by one input distribution; leaves the output in q + c and the divergences in D."""
     off = output_law(W, p, q, c)
     upper = row_divergences(W, q, c, 0, p.size, D)
     value, mass = 0.0, 0.0
@@ -261,7 +262,7 @@ def _direction(M, ones, dp):
 
 @helper(error_model="numpy")
 def _room(v, dv, share):
-    """Step to ``share`` of the way to where some v + step dv is 0, at most 1."""
+    """Return ``share`` of the step at which some v + step dv is 0, at most 1."""
     most = 0.0
     for x in range(v.size):
         most = max(most, -dv[x] / v[x])
@@ -304,7 +305,7 @@ def _advance(p, z, pull, M, ones, dp, dz):
 
 @helper(error_model="numpy")
 def _climb(W, gap, over_inputs, over_outputs, V, M, law):
-    """Bracket of one channel, and its input law; the arrays between are room to work in."""
+    """Bracket of one channel, and its input distribution; other arrays are workspace."""
     inputs, outputs = W.shape
     q, c, root = over_outputs[0], over_outputs[1], over_outputs[2]
     p, z, D, pull = over_inputs[0], over_inputs[1], over_inputs[2], over_inputs[3]
@@ -342,7 +343,7 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
 def capacities(
     W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
 ) -> None:
-    """Brackets and input laws of channels start <= b < stop of W (B, N, K)."""
+    """Brackets and input distributions of channels start <= b < stop of W (B, N, K)."""
     inputs, outputs = W.shape[1], W.shape[2]
     over_inputs, over_outputs = np.empty((7, inputs)), np.empty((3, outputs))
     V, M = np.empty((inputs, outputs)), np.empty((inputs, inputs))

@@ -1,8 +1,8 @@
-"""Climbs towards the prior that tells most about one row of a database, under H(X) >= b.
+"""Ascents to the prior that reveals most about one record of a database, under H(X) >= b.
 
-Inputs x come in slices a(x), one per value of the row, and stand for k_x databases each, given by
-their logarithms; E = W - r for some output law r, so that nothing cancels, however little the
-outputs tell.
+Inputs x come in slices a(x), one per value of the record, and stand for k_x databases each, given
+by their logarithms; E = W - r for some output distribution r, so that nothing cancels, however
+small the information is.
 """
 
 import math
@@ -18,7 +18,7 @@ ROOT_STEPS = 60
 
 @helper(error_model="numpy")
 def _gibbs(score, level, logs, edges, t, p, Z, alpha):
-    """Write the law that maximises score + level + H(A) + t H(X); return its entropy H(X)."""
+    """Write the distribution that maximises score + level + H(A) + t H(X); return its H(X)."""
     slices = Z.size
     for a in range(slices):
         Z[a] = level[a] + log_sum(score, logs, edges[a], edges[a + 1], t, p)
@@ -69,18 +69,19 @@ def _scores(p, E, r, edges, score, level):
 def entropy_climb(
     p: Vector, E: Matrix, r: Vector, logs: Vector, edges: Ints, b: float, steps: int, tiny: float
 ) -> float:
-    """Improve the law p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
+    """Improve p under H(X) >= b, until a step gains less than ``tiny``; return the last I.
 
     For any guess P(a|y) of the slice, I >= H(A) + sum p_x W_xy ln P(a(x)|y), with equality at the
-    posterior of p; the law that maximises the right-hand side under the constraint is a Gibbs law
-    in each slice. So I never falls. One root, of the entropy in ln t, for each step.
+    posterior of p; the distribution that maximises the right-hand side under the constraint is a
+    Gibbs distribution in each slice. So I never falls. One root, of the entropy in ln t, for each
+    step.
     """
     score, level = np.empty(p.size), np.empty(edges.size - 1)
     Z, alpha = np.empty(edges.size - 1), np.empty(edges.size - 1)
     last = -math.inf
     for step in range(steps):
         value = _scores(p, E, r, edges, score, level)
-        if step > 1 and value - last <= tiny:  # the first law need not obey the constraint
+        if step > 1 and value - last <= tiny:  # the first distribution need not obey the constraint
             break
         last = value
         low, high = -COLDEST, COLDEST

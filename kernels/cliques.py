@@ -1,17 +1,18 @@
 """Lists the selections of one row from each of m slices whose capacity may exceed a threshold.
 
 A selection is built row by row, depth first. A selection of j rows is left if its capacity cannot
-exceed the threshold for j rows: what j rows of a selection above the threshold for m rows must have
-at least. For two rows this is known beforehand for all pairs, so only rows that are compatible with
+exceed the threshold for j rows: a lower bound for j rows of a selection above the threshold for m
+rows. For two rows this is known beforehand for all pairs, so only rows that are compatible with
 all rows chosen so far are tried.
 
-Any output law q bounds a selection by the largest divergence D(w, q) of its rows. So a complete
-selection is left if some law of a list bounds it. For every row, one bit for each law says whether
-the divergence exceeds the threshold. Laws that proved something replace older ones in the list.
-What remains is bounded by a law of its own, from a few steps of Newton's method.
+Any output distribution q bounds a selection by the largest divergence D(w, q) of its rows. So a
+complete selection is left if some distribution of a list bounds it. For every row, one bit for each
+distribution is set if the divergence exceeds the threshold. Distributions that proved something
+replace older ones in the list. Other selections are bounded by a distribution of their own, from a
+few steps of Newton's method.
 
-Before all that a row is left out if its affinities with the rows chosen so far, and those of these
-rows, prove the same. This takes a few operations, see ``_matrices/affinities.py``.
+Before that, a row is left out if the affinities of all chosen rows and this row prove the same.
+This takes a few operations, see ``_matrices/searches/cliques.py``.
 """
 
 import math
@@ -31,11 +32,11 @@ from .declare import (
 )
 
 U = 2.0**-53
-NEVER = 1e-300  # outputs that a law never shows count as this likely
+NEVER = 1e-300  # replaces probabilities of zero
 ROUNDS = 8
 ROOM = 0.9  # share of the way to the boundary
 RIDGE = 1e-12
-OFTEN = 8  # proofs between two new laws
+OFTEN = 8  # proofs between two new distributions
 COST = 32  # of a proof, in candidates
 SAMPLED, GOOD = 16, 4  # of incomplete selections one in so many is tried, or all if 1 in 4 succeeds
 
@@ -85,7 +86,7 @@ def _newton(M, D, size, first, second):
 
 @helper(error_model="numpy")
 def _proved(W, own, chosen, size, level, q, logs, V, M, over):
-    """Whether a law q, left as its logarithms, shows that the rows carry at most ``level``."""
+    """Whether some q, left as its logarithms, proves that the rows carry at most ``level``."""
     outputs = W.shape[1]
     p, D, step, spare = over[0], over[1], over[2], over[3]
     for a in range(size):
@@ -127,7 +128,7 @@ def _proved(W, own, chosen, size, level, q, logs, V, M, over):
 
 @helper()
 def _take(W, own, logs, q, level, slot, masks, first):
-    """Put a law into the list in place of the one at a slot. Bits of row x are at first + x."""
+    """Replace the distribution at a slot of the list. Bits of row x are at first + x."""
     word, bit = slot // 64, np.uint64(1) << np.uint64(slot % 64)
     mass = 0.0
     for y in range(q.size):
@@ -143,7 +144,7 @@ def _take(W, own, logs, q, level, slot, masks, first):
 
 @helper()
 def _beaten(masks, first, chosen, size, free):
-    """Write the laws that bound all chosen rows."""
+    """Write the distributions that bound all chosen rows."""
     for word in range(free.size):
         total = np.uint64(0)
         for a in range(size):
@@ -153,7 +154,7 @@ def _beaten(masks, first, chosen, size, free):
 
 @helper()
 def _bounded(masks, x, free):
-    """Whether some law bounds row x and the rows that left these laws ``free``."""
+    """Whether some of the distributions ``free``, which bound the chosen rows, bounds row x."""
     for word in range(free.size):
         if free[word] & ~masks[x, word]:
             return True
@@ -162,7 +163,7 @@ def _bounded(masks, x, free):
 
 @helper()
 def _sums(Z, chosen, size, sums):
-    """Write the sums of affinities of each chosen row with the others, return that of all pairs."""
+    """Write the sum of affinities of each chosen row with the others; return the total."""
     total = 0.0
     for a in range(size):
         sums[a] = 0.0
@@ -220,9 +221,9 @@ def list_cliques(
     """List selections that are not proved to have a capacity of at most ``level[m]``.
 
     Continues where the last call stopped. ``state`` holds the depth (-1 at the end), and then for
-    every depth the number of proofs. Every depth has its own list of laws, whose bits for row x are
-    ``masks[depth * R + x]``. ``lists[j, edges[s]:][:sizes[j, s]]`` are the rows of slice
-    s that are compatible with the first j rows, of which the next to try at depth j is
+    every depth the number of proofs. Every depth has its own list of distributions, whose bits for
+    row x are ``masks[depth * R + x]``. ``lists[j, edges[s]:][:sizes[j, s]]`` are the rows of slice
+    s that are compatible with the first j rows; the next to try at depth j is
     ``place[j]``. Slices of one ``kind`` are equal, and their rows are taken in increasing order.
     ``tests[j]`` are the numbers of a test by affinities for j rows. For three rows it holds if the
     bounds on all ``pairs`` are at most the last number; for more rows that is known beforehand.

@@ -98,7 +98,7 @@ def cone_factor(
             L[high, low - high + band] -= value
         _cholesky(L, size, band, np.empty(band + 1))
         # Columns in the order in which the equations first appear: X = L^-1 B' then fills up from
-        # the left, and the loops stop where it still is zero.
+        # the left, and the loops skip its zeros.
         rank = np.full(equations, -1)
         seen = np.empty(size, np.int64)
         order = np.empty(equations, np.int64)

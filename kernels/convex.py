@@ -28,14 +28,14 @@ def divergence(w: float, q: float, diff: float) -> float:
 
 @kernel(error_model="numpy")
 def divergence_terms(w: Vector, q: Vector, diff: Vector, out: Vector) -> None:
-    """Write the divergence of every entry of w from that of q."""
+    """Write the divergence of every entry of w from the entry of q."""
     for y in range(w.size):
         out[y] = divergence(w[y], q[y], diff[y])
 
 
 @helper(error_model="numpy")
 def log_sum(g, logs, first, last, s, pi):
-    """Write the Gibbs law of g[first:last] at temperature s; return s ln sum e^(g/s + logs)."""
+    """Write the Gibbs distribution of g[first:last] at s; return s ln sum e^(g/s + logs)."""
     top = -math.inf
     for x in range(first, last):
         pi[x] = g[x] / s + logs[x]

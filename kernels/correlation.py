@@ -1,6 +1,6 @@
-"""Contraction of pairs of laws.
+"""Contraction of pairs of distributions.
 
-For laws P, Q and a weight b, with d = P - Q and m = bP + (1-b)Q,
+For distributions P, Q and a weight b, with d = P - Q and m = bP + (1-b)Q,
 
     g(b) = b(1-b) sum d^2/m,      g'(b) = (1-b)^2 sum Q (d/m)^2 - b^2 sum P (d/m)^2,
 
@@ -18,7 +18,7 @@ U = 2.0**-53
 EDGE = 2.0**-50  # b keeps this distance from 0 and 1; tangents cover the rest
 TINY = 2.0**-1020  # means below are left out; what they could add is granted
 LOST = 2.0**-960  # more than a term that was left out, or its underflow, can add
-NEARER = 2.0**-6  # least share of the distance to an end that a step leaves
+NEARER = 2.0**-6  # smallest share of the distance to a bound that a step leaves
 STEPS = 200
 BIG = 2.0**600  # sums beyond are scaled down by it
 
@@ -65,7 +65,7 @@ def _pair(P, Q, floor):
             low = b
         else:
             high = b
-        # Near an end Newton's method leaves it slowly, so that no step goes too close at once.
+        # Newton's method leaves a bound slowly, so that no step goes too close at once.
         b = min(max(b + slope / (2.0 * bend), NEARER * b, EDGE), 1.0 - max(NEARER * rest, EDGE))
         if not low < b < high:
             b = 0.5 * (low + high)
@@ -87,7 +87,7 @@ def pair_contractions(
     """Largest g of the pairs of rows W[left[k]], W[right[k]], start <= k < stop.
 
     ``upper`` comes with any true bound on each pair. Pairs whose bound is not above the largest
-    lower end so far, or above ``floor``, are left at that; the largest two ends are returned.
+    lower bound so far, or above ``floor``, keep it. Returns the largest lower and upper bound.
     """
     most = floor
     for k in range(start, stop):
@@ -102,11 +102,11 @@ def pair_contractions(
 
 @kernel(error_model="numpy")
 def net_contraction(n: int, m: int, epsilon: float) -> float:
-    """Mean of tanh^2(epsilon K / 2), K the rows of n that say x minus those that say x'.
+    """Mean of tanh^2(epsilon K / 2), K the outputs of n records that equal x minus x'.
 
-    A row says x with chance 1, x' with r = e^-epsilon and neither with (m-2) r, up to scale. The
-    chances q_i of K = n - i from the top down follow a recursion with positive terms; below 0
-    they are those above times e^(-epsilon K).
+    An output is x with probability 1, x' with r = e^-epsilon and neither with (m-2) r, up to scale.
+    The probabilities q_i of K = n - i from the top down follow a recursion with positive terms.
+    P(-K) is e^(-epsilon K) P(K).
     """
     r = math.exp(-epsilon)
     neither = (m - 2) * r

@@ -1,7 +1,7 @@
 """How far the information about a bit stays below the chords over ranges of its posteriors.
 
-The law p = alpha_a pi_x attains the largest value U of the bound with chords, at multiplier t (see
-``posterior.py``). For any other law p' in the ranges, entropies cost
+The distribution p = alpha_a pi_x attains the largest value U of the bound with chords, at
+multiplier t (see ``posterior.py``). For any other distribution p' in the ranges, entropies cost
 
     U - bound(p') = t sum_a p'_a D(pi'_a || pi_a) + (1 + t) D(p'_A || alpha),
 
@@ -120,7 +120,7 @@ def _largest(L, H, reach, z):
 
 @helper(error_model="numpy")
 def curvature_gain(low, high, look, W, first, p, t):
-    """Return what can be subtracted from the value U of the chords at the law p, rounded down."""
+    """Return an amount to subtract from the value U of the chords at p, rounded down."""
     inputs, K = W.shape
     alpha, V = np.zeros(2), np.zeros((2, K))
     for x in range(inputs):
@@ -140,7 +140,7 @@ def curvature_gain(low, high, look, W, first, p, t):
     lever = np.empty((2, K))
     for y in range(K):
         lever[0, y], lever[1, y] = 1.0 - mid[y], -mid[y]
-    # Covariances of the output laws within each slice.
+    # Covariances of the output distributions within each slice.
     cov = np.zeros((2, K, K))
     for x in range(inputs):
         a = 0 if x < first else 1

@@ -36,7 +36,7 @@ Words = Annotated[NDArray[np.uint64], uint64[::1]]
 WordMatrix = Annotated[NDArray[np.uint64], uint64[:, ::1]]
 Bytes = Annotated[NDArray[np.uint8], uint8[::1]]
 Cells = Annotated[NDArray[np.unsignedinteger[Any]], uint16[::1]]
-#: Values of a row in the narrowest type that holds them; all such arguments have the same type.
+#: Values of a record in the narrowest type that holds them; all such arguments have one type.
 Codes = Annotated[
     NDArray[np.unsignedinteger[Any]], uint8[::1], uint16[::1], uint32[::1], uint64[::1]
 ]

@@ -1,7 +1,7 @@
 """Functions that numba compiles for declared types, caches, and optimises with their callers.
 
 This module and :mod:`fastpriv.kernels.cache` use private parts of numba. A numba newer than the
-one they were tested with compiles a small kernel first; where that fails, kernels are plain
+one they were tested with compiles a small kernel first; if that fails, kernels are plain
 `numba.njit` functions (``declare.py``), slower to start and right.
 """
 
@@ -78,7 +78,7 @@ class Kernel(_Typed):
         self.declared = ()
 
     def compile(self, sig):
-        """Compile for a tuple of argument types, or load what was compiled before."""
+        """Compile for a tuple of argument types, or load compiled code from the cache."""
         types, _ = sigutils.normalize_signature(sig)
         if types not in self.declared:
             text = f"kernel {self.__name__} is not declared for {types}: it is compiled for them"
@@ -91,7 +91,7 @@ class Kernel(_Typed):
 
 
 def _try_out():
-    """Compile a helper and a kernel that calls it; raise where numba's private parts differ."""
+    """Compile a helper and a kernel that calls it; raise if numba's private parts differ."""
     options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
     twice = Helper(lambda x: 2 * x, {**options, "no_cpython_wrapper": True})
 

@@ -1,6 +1,6 @@
-"""How far one output law exceeds a multiple of another: sums of (a - e^eps b)_+ over outputs.
+"""Sums of (a - e^eps b)_+ over outputs, for two output distributions a and b.
 
-With E = e^eps - 1 a term is (a - b) - E b, which keeps its digits where a and b are close.
+With E = e^eps - 1 a term is (a - b) - E b, which keeps its digits if a and b are close.
 """
 
 import math
@@ -18,7 +18,7 @@ def largest_excess(laws: Matrix, pairs: IntMatrix, slopes: Vector, start: int, s
 
     ``pairs[j]`` = (row of a, row of b) in ``laws``. With slopes that are 2 units below the
     true ones every computed term is at least 1 - 2 units of the true one, so the sums, of K
-    non-negative terms, are low by at most K + 4 units, and by K times half the least double.
+    non-negative terms, are low by at most K + 4 units, and by K times half the smallest double.
     """
     worst = np.zeros(slopes.size)
     for j in range(start, stop):
@@ -35,11 +35,11 @@ def largest_excess(laws: Matrix, pairs: IntMatrix, slopes: Vector, start: int, s
 
 @helper()
 def _crossing(first, second, slope, delta):
-    """Where the line that the curve of a pair follows at ``slope`` falls to delta, rounded up.
+    """Return E at which the line that a pair follows at ``slope`` falls to delta, rounded up.
 
     The line sums over the outputs with a - b >= slope b: sum (a - b) - delta - E sum b. The
-    sum less delta carries its rounding errors along: where nothing is left of it, as of mass on
-    outputs impossible under b that delta just pays for, no E is needed, and a last digit counts.
+    sum less delta carries its rounding errors along. If it is zero, no E is needed, and a last
+    digit counts. An example is mass delta on outputs that are impossible under b.
     """
     total = -delta
     carry = 0.0
@@ -51,7 +51,7 @@ def _crossing(first, second, slope, delta):
         if gain > 0.0 and gain >= slope * (1.0 - 8.0 * UNIT) * b:
             new = total + gain
             error = (total - new) + gain if abs(total) >= gain else (gain - new) + total
-            rest = (first[y] - gain) - b  # what a - b lost, exactly
+            rest = (first[y] - gain) - b  # the exact rounding error of a - b
             carry += error + rest
             lost += abs(error) + abs(rest)
             total = new
@@ -69,11 +69,11 @@ def _crossing(first, second, slope, delta):
 def least_slope(
     laws: Matrix, pairs: IntMatrix, delta: float, slope: float, start: int, stop: int
 ) -> float:
-    """Least E >= slope for which no pair start .. stop - 1 exceeds delta, rounded up.
+    """Smallest E >= slope for which no pair start .. stop - 1 exceeds delta, rounded up.
 
     The curve of a pair is convex and piecewise linear in E, so Newton's steps rise to its
     crossing and stop after as many as there are pieces; a pair that is below delta at the slope
-    reached so far costs one look.
+    reached so far costs one evaluation.
     """
     for j in range(start, stop):
         while slope < math.inf:

@@ -4,8 +4,8 @@ Every kernel is a weighted sum of the divergence of two numbers
 
     D(w, q) = w ln(w / q) - w + q >= 0,        I = sum_x p_x sum_y D(W_xy, q_y),
 
-with q the p-mean of the rows.  No term is negative, so the relative accuracy of
-I is that of D, however close the rows are.  That takes w - q to full precision
+with q the p-mean of the rows.  No term is negative, so I is as accurate as D, in
+relative terms, however close the rows are.  That takes w - q to full precision
 when w is near q; the mean is therefore kept as an unevaluated sum q + c.  The
 error left in the mean counts only squared, because for any other q'
 sum_x p_x D(W_x, q') = I + D(q, q').
@@ -29,7 +29,7 @@ LN2 = math.log(2.0)
 TINY = 2.0**-1021  # numbers below enter logarithms as this one
 HALF = np.uint64(1 << 51)  # half a unit of the exponent, in the bits of a float64
 SHIFT = np.uint64(52)
-BIG = np.uint64(0x433 << 52)  # the bits of 2^52; or-ed with n they are those of 2^52 + n
+BIG = np.uint64(0x433 << 52)  # the bits of 2^52; or-ed with n they are the bits of 2^52 + n
 ZERO = 2.0**52 + 2048.0
 BLOCK = 128  # terms added one after the other before the lanes are folded
 CHUNK = 1024  # elements of a vector handled at a time
@@ -37,7 +37,7 @@ CHUNK = 1024  # elements of a vector handled at a time
 
 @helper(fastmath={"contract"})
 def _floor(w):
-    """w, or TINY where w is smaller."""
+    """w, or TINY if w is smaller."""
     return w if w > TINY else TINY
 
 
@@ -226,7 +226,7 @@ def entropy_range(p: Vector, start: int, stop: int) -> float:
 def entropy(p: Vector) -> float:
     """Entropy (nats) of p, with 0 ln 0 = 0.
 
-    A chance above one half is taken as what the others leave of their sum: close to certainty
+    A probability above one half is computed as the sum minus the others: close to certainty
     its rounding error is as large as its share of the entropy.
     """
     top = 0
@@ -251,7 +251,7 @@ def symmetric_information(joint: Matrix, off: float, gap: float) -> float:
     in both directions, never 1 - same), so there are two divergences for each (l, y).
     """
     count, m = joint.shape
-    width = min(count, BLOCK)  # a single law of many values needs no more than itself
+    width = min(count, BLOCK)  # at most as wide as the distributions
     same = np.empty((m, width))
     rest = np.empty((m, width))
     run = np.empty(BLOCK)

@@ -1,4 +1,4 @@
-"""One pass over the columns of a channel, and one along a chain of rows, for leakage."""
+"""One pass over the columns of a channel, and one along a chain of records, for leakage."""
 
 import math
 
@@ -14,9 +14,9 @@ SMALL = 1e-100  # a product of three numbers from here on does not underflow
 
 @kernel()
 def column_extremes(W: Matrix, start: int, stop: int) -> Matrix:
-    """Largest and least entry of every column, over rows start <= x < stop: a (2, K) array.
+    """Largest and smallest entry of every column, over rows start <= x < stop: a (2, K) array.
 
-    Four rows at a time, the last ones again where they do not go up.
+    Four rows at a time; the last ones are repeated if four does not divide their number.
     """
     stride = W.shape[1]
     flat = W.reshape(-1)
@@ -43,9 +43,9 @@ def column_extremes(W: Matrix, start: int, stop: int) -> Matrix:
 
 @kernel(fastmath={"contract"})
 def column_summary(W: Matrix, p: Vector, rows: Ints, start: int, stop: int) -> Matrix:
-    """Largest entry, least entry and p-sum of every column over rows[start:stop]: (3, K).
+    """Largest entry, smallest entry and p-sum of every column over rows[start:stop]: (3, K).
 
-    Four rows at a time, the last one again with weight zero where they do not go up.
+    Four rows at a time; the last one is repeated with weight zero to fill four.
     """
     stride = W.shape[1]
     flat = W.reshape(-1)
@@ -109,9 +109,9 @@ def chain_log_mass(
 ) -> float:
     """Log of the expected product of near[assignment[i], y_i, state i] along a Markov chain.
 
-    ``loss`` = 1 - near keeps its digits where near is close to one. The forward recursion,
-    divided by its mass at every row; the logarithms are added with a carry (Neumaier). NaN where
-    some state becomes so rare that terms might be lost to underflow; entries of ``transition`` and
+    ``loss`` = 1 - near keeps its digits if near is close to one. The forward recursion,
+    divided by its mass at every record; the logarithms are added with a carry (Neumaier). NaN if
+    some state becomes so rare that terms might underflow; entries of ``transition`` and
     ``near`` between 0 and ``SMALL`` are not for this recursion.
     """
     m = initial.shape[0]
@@ -164,9 +164,9 @@ def _log_sum(first, second):
 def chain_log_sum(
     log_initial: Vector, log_back: Matrix, log_near: Cube, assignment: Ints, rows: Ints
 ) -> tuple[float, float]:
-    """Return what ``chain_log_mass`` does, in logarithms, and the largest that was added up.
+    """Compute ``chain_log_mass`` in logarithms; return also the largest that was added up.
 
-    ``log_back[b, a]`` is the log of the chance of b after a. No state is too rare for it.
+    ``log_back[b, a]`` is the log of the probability of b after a. No state is too rare for it.
     """
     m = log_initial.shape[0]
     law = log_initial.copy()
@@ -231,7 +231,7 @@ def binomial_product(
 
     The c_k obey a three-term recurrence whose terms are all positive from below up to the bend
     and, run backwards, from above down to it: no digits are lost on either side. ``first`` and
-    ``last`` are the logarithms at both ends.
+    ``last`` are the first and the last logarithm.
     """
     size = n1 + n2
     logs = np.empty(size + 1)

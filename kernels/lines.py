@@ -77,7 +77,7 @@ def matrix_spread(
     """Largest scale (max - min)/(shift + min) within a column, over lines of rows along any axis.
 
     ``axes[k]`` = (stride, size) of an axis of the row index; a line is the rows that differ on
-    that axis only. Columns ``first`` to ``last`` - 1 are looked at, in blocks whose running
+    that axis only. Columns ``first`` to ``last`` - 1 are read, in blocks whose running
     extremes stay in cache, four rows at a time. With shift 0 this is the worst ratio between
     neighbours, less one; a matrix that holds ratio - 1 already is passed with shift 1. A zero
     beside a positive entry gives infinity, an all-zero column nothing.

@@ -1,8 +1,8 @@
-"""Which code a kernel runs: the one a compiled wheel ships, or one that numba compiles here.
+"""Choice of a kernel's code: shipped in a compiled wheel, or compiled here by numba.
 
 A compiled wheel (``tools/compiled_wheel.py``) holds this folder and one extension module for each
 kind of processor, ``compiled_v3`` and ``compiled_v2`` on x86-64. The module refuses to be imported
-where the processor lacks its instructions. It calls neither numba nor llvmlite, so their versions
+if the processor lacks its instructions. It calls neither numba nor llvmlite, so their versions
 do not matter, and it was built from the sources of this folder: its ``stamp`` is their hash.
 
 Shipped code is preferred, since every processor that runs it returns the same bits.

@@ -12,7 +12,7 @@ from .declare import Vector, helper, kernel
 LN2_FIRST = 1524246769571 * 2.0**-41
 LN2_SECOND = 1365374871438 * 2.0**-82
 LN2_THIRD = 1.667085920830552e-25
-#: 1/(2 j + 1) and what rounding left of it; the tail beyond needs no second part.
+#: 1/(2 j + 1) and its rounding error; the tail beyond needs no second part.
 ODD = tuple(1.0 / (2 * j + 1) for j in range(20))
 ODD_LEFT = tuple(
     (bottom - (2 * j + 1) * top) / ((2 * j + 1) * bottom)
@@ -35,7 +35,7 @@ TINY = 2.0**-54
 
 @helper()
 def _sum(a, b):
-    """Return a + b and what rounding left of it (Knuth)."""
+    """Return a + b and its rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -43,7 +43,7 @@ def _sum(a, b):
 
 @helper()
 def _product(a, b):
-    """Return a b and what rounding left of it (Dekker)."""
+    """Return a b and its rounding error (Dekker)."""
     product = a * b
     shifted = SPLIT * a
     a1 = shifted - (shifted - a)
@@ -124,7 +124,7 @@ def log_quotient(top, bottom):
 
 @helper()
 def _least_above(top, left, bottom):
-    """Return the double above ln((top + left)/bottom), by the short form where that is clear."""
+    """Return the double above ln((top + left)/bottom), by the short form if that is clear."""
     k, z, rest = _reduced(top, left, bottom)
     value, low = _short(k, z, rest)
     if abs(low) <= UNCLEAR * abs(value):
@@ -135,7 +135,7 @@ def _least_above(top, left, bottom):
 
 @helper()
 def ratio_up(top, bottom):
-    """Return the least double no less than ln(top/bottom), top >= bottom; infinity over 0."""
+    """Return the smallest double no less than ln(top/bottom), top >= bottom; infinity over 0."""
     if top == bottom:
         return 0.0
     if bottom == 0.0 or top == math.inf:
@@ -145,7 +145,7 @@ def ratio_up(top, bottom):
 
 @helper()
 def log1p_up(value):
-    """Return the least double no less than ln(1 + value), of a value above -1."""
+    """Return the smallest double no less than ln(1 + value), of a value above -1."""
     if abs(value) < TINY or value == math.inf:
         return value
     top, left = _sum(1.0, value)
@@ -170,7 +170,7 @@ def log_ratios(top: Vector, bottom: Vector, out: Vector) -> None:
 
 @kernel()
 def log_ratio_up(top: float, bottom: float) -> float:
-    """Return the least double no less than ln(top/bottom), as ``ratio_up``."""
+    """Return the smallest double no less than ln(top/bottom), as ``ratio_up``."""
     return ratio_up(top, bottom)
 
 

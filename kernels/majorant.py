@@ -1,7 +1,7 @@
-"""Quadratic functions above the divergences of output laws, over laws of the inputs in a box.
+"""Quadratic functions above divergences of outputs, over distributions of inputs in a box.
 
 With phi(z) = (1+z) ln(1+z) - z, D(v || w) is the sum of w phi(v/w - 1), and 2 phi(z)/z^2 falls in
-z. So D is at most a sum of weighted squares (v - w)^2/2, with weights from the least v, and at
+z. So D is at most a sum of weighted squares (v - w)^2/2, with weights from the smallest v, and at
 least such a sum with weights from the largest v. See ``boxes.py``.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from .declare import helper
 
 WIDER = 1e-9  # relative, of ranges
-RARE = 0.25  # a slice whose least probability is below this share of its largest tells its inputs
+RARE = 0.25  # slices with a smaller ratio least/most count as revealing their inputs
 
 
 @helper(error_model="numpy")
@@ -27,7 +27,7 @@ def bend(z):
 
 @helper(error_model="numpy")
 def most_likely(y, low, high, W, order):
-    """Return the largest probability of output y over laws in the box."""
+    """Return the largest probability of output y over distributions in the box."""
     mass, total = 0.0, 0.0
     for x in range(low.size):
         mass += low[x]
@@ -42,9 +42,9 @@ def most_likely(y, low, high, W, order):
 
 @helper(error_model="numpy")
 def least_likely(y, first, last, low, high, least, most, W, order):
-    """Return the least probability of output y given a slice, over laws in the box.
+    """Return the smallest probability of output y given a slice, over distributions in the box.
 
-    The least likely inputs are filled first. Mass beyond the least one is taken while it lowers
+    The least likely inputs are filled first. Mass beyond the minimum is taken while it lowers
     the mean.
     """
     mass, total = 0.0, 0.0
@@ -63,9 +63,9 @@ def least_likely(y, first, last, low, high, least, most, W, order):
 
 @helper(error_model="numpy")
 def majorant(low, high, least, most, W, edges, order, V, q, S, A):
-    """Write A, with p A p/2 above the divergences of slices less that of all; return its size.
+    """Write A, p A p/2 being above the divergences of slices less the total; return its size.
 
-    ``S`` has the weights of squared differences of the output laws of slices.
+    ``S`` has the weights of squared differences of the output distributions of slices.
     """
     inputs, outputs = W.shape
     B = np.empty(outputs)

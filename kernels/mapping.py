@@ -1,4 +1,4 @@
-"""Newton steps of the least I(S; Y) under a distortion budget, one output at a time.
+"""Newton steps to minimise I(S; Y) under a distortion budget, one output at a time.
 
 Arrays over outputs and inputs are [y, x], over outputs and secrets [y, s].
 """
@@ -33,7 +33,7 @@ def _add_gram(M, T):
 
 @helper(fastmath={"contract"})
 def _factor(T):
-    """Turn the upper half of T into U with T = U'U; False where a pivot is lost to rounding."""
+    """Turn the upper half of T into U with T = U'U; False if a pivot is lost to rounding."""
     size = T.shape[0]
     for c in range(size):
         if not T[c, c] > 0.0:
@@ -83,7 +83,7 @@ def mapping_factor(
 
     With R = (A - r)/sqrt(j) e, the inverse B^-1 = e (1 + R'R)^-1 e of output y is K'K, or for few
     secrets e^2 - K'K, from a system of as many unknowns as there are secrets. Loops, not BLAS:
-    its threads would compete with ours. False where rounding won.
+    its threads would compete with ours. False if rounding errors are too large.
     """
     k, n = A.shape
     size = k if few else n
@@ -258,9 +258,9 @@ def mapping_direction(
     few: bool,
     gram: Matrix,
 ) -> tuple[Matrix, Matrix, Matrix, Vector, float, float, float]:
-    """One predictor-corrector step: those of V, Z, eta, mu, slope and t, and its length.
+    """Return one predictor-corrector step of V, Z, eta, mu, slope and t, and its length.
 
-    The length is 0 where rounding won.
+    The length is 0 if rounding errors are too large.
     """
     (k, n), m = A.shape, len(V)
     wrong, pull, deta = np.empty((m, k)), np.empty((m, n)), np.zeros((m, k))
@@ -276,7 +276,7 @@ def mapping_direction(
             target[y, x] = -V[y, x] * Z[y, x]
             comp -= target[y, x]
             count += allowed[y, x]
-        for s in range(k):  # the pull of posteriors that are not yet those of V
+        for s in range(k):  # residual of posteriors that differ from V
             wrong[y, s] = dot(A[s], V[y]) - j[y, s]
             c = wrong[y, s] / j[y, s]
             for x in range(n):

@@ -1,4 +1,4 @@
-"""Passes along a Markov chain of rows."""
+"""Passes along a Markov chain of records."""
 
 import math
 
@@ -10,7 +10,7 @@ from .declare import Cube, IntMatrix, Ints, Matrix, Vector, helper, kernel
 
 @kernel()
 def markov_counts(initial: Vector, transition: Matrix, rows: Ints) -> Vector:
-    """Sum the marginals of the given rows (increasing) of a homogeneous chain."""
+    """Sum the marginals of the given records (increasing) of a homogeneous chain."""
     m = initial.shape[0]
     law = initial.copy()
     ahead = np.empty(m)
@@ -35,7 +35,7 @@ def markov_counts(initial: Vector, transition: Matrix, rows: Ints) -> Vector:
 
 @kernel()
 def markov_best_path(log_initial: Vector, log_transition: Matrix, n: int) -> float:
-    """Log-probability of the likeliest path of n rows (Viterbi without the path)."""
+    """Log-probability of the likeliest path of n records (Viterbi without the path)."""
     m = log_initial.shape[0]
     best = log_initial.copy()
     ahead = np.empty(m)
@@ -51,7 +51,7 @@ def markov_best_path(log_initial: Vector, log_transition: Matrix, n: int) -> flo
 
 @kernel()
 def markov_paths(initial_edges: Vector, transition_edges: Matrix, draws: Matrix) -> IntMatrix:
-    """Turn uniform draws (k, n) into paths by inverting the cumulative laws."""
+    """Turn uniform draws (k, n) into paths by inverting the cumulative distributions."""
     k, n = draws.shape
     m = initial_edges.shape[0]
     paths = np.empty((k, n), dtype=np.int64)
@@ -69,9 +69,9 @@ def markov_paths(initial_edges: Vector, transition_edges: Matrix, draws: Matrix)
 def hidden_markov_log_prob(
     initial: Vector, transition: Matrix, emissions: Cube, assignment: Ints, rows: IntMatrix
 ) -> Vector:
-    """Log-probability of observed rows (k, n): the forward recursion, rescaled at every row.
+    """Log-probability of observed records (k, n): the forward recursion, rescaled at each record.
 
-    ``emissions[assignment[i], y, s]`` = P(y at row i | hidden value s).
+    ``emissions[assignment[i], y, s]`` = P(y at record i | hidden value s).
     """
     k, n = rows.shape
     m = initial.shape[0]
@@ -125,12 +125,12 @@ def _odds(zero, other_zero, one, other_one, d):
 def chain_odds_range(
     log_steps: Matrix, start: float, log_near: Cube, outputs: Ints, assignment: Ints
 ) -> Matrix:
-    """Return the least and largest log-odds of state 0 after every number of observed rows.
+    """Return the smallest and largest log-odds of state 0 after each number of observed records.
 
-    Weights v of two states begin with the log-odds ``start``. Row i turns them into
+    Weights v of two states begin with the log-odds ``start``. Record i turns them into
     v'(s) = sum over t of steps[s, t] near[assignment[i], y, t] v(t), for any of
-    ``outputs[assignment[i]]`` outputs y. Odds are turned monotonically, so the ends of the
-    range come from ends. What cannot be observed (0/0) is left out.
+    ``outputs[assignment[i]]`` outputs y. The map of odds is monotone, so the bounds of
+    the range come from bounds. Impossible outputs (0/0) are left out.
     """
     n = assignment.shape[0]
     ends = np.empty((n + 1, 2))
@@ -163,10 +163,10 @@ def chain_extreme_mass(
     assignment: Ints,
     sign: float,
 ) -> float:
-    """Return a bound on ln of the weight of any output: the largest for sign 1, the least for -1.
+    """Bound ln of the weight of any output: the largest for sign 1, the smallest for -1.
 
-    Backwards: v(a) <- extreme over y of sum_b T[a, b] near[kind of the row, y, b] v(b), rescaled at
-    every row; ``outputs[kind]`` outputs count.
+    Backwards: v(a) <- extreme over y of sum_b T[a, b] near[kind of the record, y, b] v(b), rescaled
+    at every record; ``outputs[kind]`` outputs count.
     """
     n, m = assignment.shape[0], initial.shape[0]
     value, ahead, weighted = np.ones(m), np.empty(m), np.empty(m)

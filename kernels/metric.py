@@ -64,8 +64,8 @@ def metric_level(
     """Largest (ln V[x, y] - ln V[z, y] + slack) / distance[x, z], V = mantissa 2^exponent.
 
     ``entries`` are V with every column divided by a power of two. Gains a/b - 1 are taken from
-    differences, which keep their digits where rows are close. An output that is impossible for
-    both says nothing.
+    differences, which keep their digits if rows are close. An output that is impossible for
+    both is ignored.
     """
     worst = 0.0
     for x in range(first, last):
@@ -158,7 +158,7 @@ def metric_nearest(
 ) -> None:
     """For each output and x, find the pair outside the set that is closest to being tight.
 
-    ``out[k, x]`` is its z, or -1 where bound[x, z] v[z] / v[x] is above the limit for all.
+    ``out[k, x]`` is its z, or -1 if bound[x, z] v[z] / v[x] is above the limit for all z.
     """
     for k in range(first, last):
         for x in range(v.shape[1]):

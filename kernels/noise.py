@@ -1,4 +1,4 @@
-"""Exact draws of integer noise from random words, and sums of a tilted binomial law."""
+"""Exact draws of integer noise from random words, and sums of a tilted binomial distribution."""
 
 import math
 
@@ -33,7 +33,7 @@ def draw_noise(
     A trial takes four words. The first gives one of the 4096 ``slots``, a sign and a place in the
     slot's strip of 2^width distances; the second, followed by bits not yet drawn, is a uniform
     real that accepts the trial if it is below exp(-rate (|k|/unit)^p) scale[strip]. The last
-    strip is the tail: the third word gives a block j with chance 2^-(j+1), the fourth a place
+    strip is the tail: the third word gives a block j with probability 2^-(j+1), the fourth a place
     among its 2^(reach+j) distances, and 4^j enters the scale. A real below sure[strip] is below
     every bound of the strip; one too close to a rounded bound leaves the trial to the caller.
 
@@ -94,8 +94,8 @@ def draw_noise(
 def tilted_sums(n: int, odds: float, decay: float, out: Vector) -> None:
     """Write sum_{s < k} b(s) decay^(k-1-s) / b(k) for k = 0 .. n, where b is Binomial(n, p).
 
-    ``odds`` is (1-p)/p. All terms are positive; the sums are capped where they exceed anything
-    they will be compared with, which they do from some k on.
+    ``odds`` is (1-p)/p. All terms are positive. From some k on the sums exceed anything that
+    they will be compared with, and are capped.
     """
     total = 0.0
     for k in range(n + 1):

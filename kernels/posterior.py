@@ -1,13 +1,13 @@
 """Bounds on the information about a bit of the database, for priors with given posterior ranges.
 
 Inputs x come in two slices a(x), one per value of the bit, and stand for k_x databases each, given
-by their logarithms. Q_y is the chance of the first slice given output y. A further look z at the
-bit may be given, which depends on nothing else. With -f(Q) the mean entropy of the bit after this
-look if its chance was Q (f = -h, the binary entropy, without such a look),
+by their logarithms. Q_y is the probability of the first slice given output y. A further output
+z may be given, which depends on the bit alone. With -f(Q) the mean entropy of the bit given z if
+its probability was Q (f = -h, the binary entropy, without such an output),
 
     I = H(A) + sum_y P(y) f(Q_y).
 
-Where l_y <= Q_y <= u_y, the convex f lies below its chord, and both that chord, times P(y), and
+If l_y <= Q_y <= u_y, the convex f lies below its chord, and both that chord, times P(y), and
 the two ranges are linear in the prior p. So with t >= 0 for H(X) >= b and lambda >= 0 for the
 ranges, C_x lambda >= 0, nothing is above
 
@@ -15,8 +15,9 @@ ranges, C_x lambda >= 0, nothing is above
     g = chords + C lambda,
 
 a true bound at every (t, lambda), jointly convex. Newton's method with a logarithmic barrier makes
-it small. What the chords add to f is subtracted afterwards as far as laws cannot avoid it
-(``curvature.py``), and ranges are narrowed to laws that can be above a floor (``reach.py``).
+it small. The chords exceed f. The part that no distribution avoids is subtracted afterwards
+(``curvature.py``), and ranges are narrowed to distributions that can be above a floor
+(``reach.py``).
 """
 
 import math
@@ -43,10 +44,10 @@ LEAST_SHARE = 0.15  # of a range that both parts keep
 
 @helper(error_model="numpy")
 def _evaluate(z, score, C, logs, edges, b, g, pi, Z, alpha):
-    """Return U at z = t, lambda, rounded up; leave the laws of the slices in pi, theirs in alpha.
+    """Return U at z = t, lambda, rounded up; leave P(input | slice) in pi, P(slice) in alpha.
 
-    ``score`` holds the chords and their rounding errors. The second number is what was added to
-    round up. It covers the errors of g and, apart from that, those of (1 + t) ln alpha + t ln pi.
+    ``score`` holds the chords and their rounding errors. The second number is the amount added to
+    round up. It covers the errors of g, and separately the errors of (1 + t) ln alpha + t ln pi.
     """
     inputs, slices, t = C.shape[0], edges.size - 1, z[0]
     doubt, most = 0.0, 0.0
@@ -110,11 +111,12 @@ def _derivatives(z, mu, C, edges, b, g, pi, Z, alpha, J, D, G, H):
 
 @helper(error_model="numpy")
 def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
-    """Make U small from the point z on; return the least seen, and the last for the law p.
+    """Make U small from the point z on; return the smallest U seen, and the last for p.
 
-    Stops once U is at most ``floor``, or within ``reach`` of its least. Leaves the last point in z
-    and the law of the inputs in p. This p, as rounded, is the exact law of other scores. They and
-    their U differ from g and its U by at most 2 doubt each, so that the last U is raised by both.
+    Stops once U is at most ``floor``, or within ``reach`` of its minimum. Leaves the last point in
+    z and the distribution of the inputs in p. This p, as rounded, is the exact distribution of
+    other scores. They and their U differ from g and its U by at most 2 doubt each, so that the last
+    U is raised by both.
     """
     inputs, slices, size = C.shape[0], edges.size - 1, z.size
     g, pi, Z, alpha = np.zeros(inputs), np.zeros(inputs), np.zeros(slices), np.zeros(slices)
@@ -161,7 +163,7 @@ def _minimise(z, mu, score, C, logs, edges, b, floor, reach, p):
 
 @helper(error_model="numpy")
 def _told(q, look):
-    """Return f(q), minus the mean entropy of the bit after a look with the given two laws."""
+    """Return f(q), minus the mean entropy of the bit given its own output."""
     total = 0.0
     for z in range(look.shape[1]):
         first, second = q * look[0, z], (1.0 - q) * look[1, z]
@@ -172,7 +174,7 @@ def _told(q, look):
 
 @helper(error_model="numpy")
 def _chance(odds):
-    """Return the chance of given odds."""
+    """Return the probability of given odds."""
     return 1.0 if odds == math.inf else odds / (1.0 + odds)
 
 
@@ -180,8 +182,8 @@ def _chance(odds):
 def _narrow(low, high, order, least, most):
     """Narrow the ranges of the posteriors; return whether a prior may be in all of them.
 
-    Q of the first output of each pair in ``order`` is at least that of the second. The odds of the
-    posteriors are the odds before times a ratio between ``least`` and ``most``, and the chance
+    Q of the first output of each pair in ``order`` is at least Q of the second. The odds of the
+    posteriors are the odds before times a ratio between ``least`` and ``most``, and the probability
     before is their mean. A comparison with NaN, of 0/0 or 0 inf, is false and narrows nothing.
     """
     for k in range(order.shape[0]):
@@ -212,9 +214,9 @@ def _narrow(low, high, order, least, most):
 
 @helper(error_model="numpy")
 def _widest(low, high, W, look, first, least, most, p):
-    """Return the range to cut, in which the chords miss most under p, and where.
+    """Return the range to cut, in which the chords miss most under p, and the place.
 
-    A cut of the last range, that of the bit before any output, narrows all others. The cut is
+    A cut of the last range, for the bit before any output, narrows all others. The cut is
     between the middle and the posterior of p; the index is -1 if no range is wide.
     """
     worst, at, cut, last = -1.0, -1, 0.0, low.size - 1
@@ -260,16 +262,15 @@ def posterior_bound(
     reach: float,
     p: Vector,
 ) -> tuple[float, int, float]:
-    """Bound the information over priors with low <= Q <= high, or by ``floor`` if that is larger.
+    """Bound the information over priors with low <= Q <= high; the bound is at least ``floor``.
 
-    Narrows these ranges; all priors that tell more than ``floor`` stay in them. The last column of
-    W is ones, and the last range that of the bit before any output.
-    ``look`` has the two laws of the look at the bit alone (one column of ones if there is none).
-    Q_y >= Q_z is given for each pair y, z in ``order``.
-    ``least`` and ``most`` bound P(y | first value)/P(y | second value). Starts from the point z and
-    leaves the last one there, and the law of the inputs in p. Stops once the bound is at most
-    ``floor``, or within ``reach`` of its least. Returns the bound, the output whose range should be
-    cut, -1 if none, and where.
+    Narrows these ranges; all priors that reveal more than ``floor`` stay in them. The last column
+    of W is ones, and the last range is for the bit before any output. ``look`` has the two
+    distributions of the output of the bit alone (one column of ones if there is none). Q_y >= Q_z
+    is given for each pair y, z in ``order``. ``least`` and ``most`` bound P(y | first value)/P(y |
+    second value). Starts from the point z and leaves the last one there, and the distribution of
+    the inputs in p. Stops once the bound is at most ``floor``, or within ``reach`` of its minimum.
+    Returns the bound, the output whose range should be cut, -1 if none, and the place.
     """
     if not _narrow(low, high, order, least, most):
         return floor, -1, 0.0

@@ -1,11 +1,11 @@
-"""Ranges of posteriors that a law within reach of a bound can have.
+"""Ranges of posteriors that a distribution within reach of a bound can have.
 
-The law p = alpha_a pi_x attains the largest value U of a bound at the multiplier t. The bound at
-another law p' is at most U minus
+The distribution p = alpha_a pi_x attains the largest value U of a bound at the multiplier t. The
+bound at another distribution p' is at most U minus
 
     cost(p') = t sum_a p'_a D(pi'_a || pi_a) + (1 + t) D(p'_A || alpha).
 
-So a law with a value above a floor costs less than gap = U - floor. Then for every nu > 0
+So a distribution with a value above a floor costs less than gap = U - floor. Then for every nu > 0
 
     sum_x p'_x phi_x <= nu gap + nu (1 + t) ln sum_a alpha_a M_a^(t/(1 + t)),
     M_a = sum_x pi_x e^(phi_x/(nu t)).
@@ -20,14 +20,14 @@ import numpy as np
 from .declare import helper
 
 LEAST = 1e-12  # probability of a value, or of an output, that is looked at
-TRIALS = 5  # ends that are tried, from the nearest on
+TRIALS = 5  # bounds that are tried, from the nearest on
 STEEPEST = 200.0  # of an exponent: beyond, sums of exponentials might overflow
 U = 2.0**-53
 
 
 @helper(error_model="numpy")
 def _most(W, y, sign, u, first, p, alpha, t, nu, gap):
-    """Bound sign * sum p' W (a - u) over laws within the gap, rounded up."""
+    """Bound sign * sum p' W (a - u) over distributions within the gap, rounded up."""
     each = sign / (nu * t)
     if not abs(each) < STEEPEST:
         return math.inf
@@ -45,7 +45,7 @@ def _most(W, y, sign, u, first, p, alpha, t, nu, gap):
 
 @helper(error_model="numpy")
 def narrow_by_reach(low, high, W, first, p, t, gap):
-    """Narrow the ranges to the posteriors of laws within the gap; return whether any are left."""
+    """Narrow the ranges to posteriors of distributions within the gap; whether any are left."""
     inputs, outputs = W.shape
     alpha = np.zeros(2)
     for x in range(inputs):

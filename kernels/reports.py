@@ -1,4 +1,4 @@
-"""Reports of local mechanisms: bits with a common chance, and subsets of a common size.
+"""Messages of local mechanisms: bits with a common probability, and subsets of a common size.
 
 The rules of kernels/sampling.py hold: a kernel returns how many draws are finished and how many
 words those used, and an unfinished draw is begun again on the same words with more behind them.
@@ -12,7 +12,7 @@ from .declare import Bytes, IntMatrix, Ints, Words, helper, kernel
 
 @helper()
 def _bits(words, at, threshold):
-    """Draw 64 bits, each 1 with chance threshold / 2^64. Return them and the place, or -1.
+    """Draw 64 bits, each 1 with probability threshold / 2^64. Return them and the place, or -1.
 
     Bit j compares a 64-bit number with the threshold, digit after digit from the first one. Word i
     holds digit i of all 64 numbers. Half of those still equal to the threshold differ in the next
@@ -45,7 +45,7 @@ def _ones(word):
 
 @kernel()
 def draw_bits(words: Words, threshold: np.uint64, out: Words) -> tuple[int, int]:
-    """Fill words of 64 bits, each bit 1 with chance threshold / 2^64."""
+    """Fill words of 64 bits, each bit 1 with probability threshold / 2^64."""
     used = 0
     for j in range(out.shape[0]):
         drawn, at = _bits(words, used, threshold)
@@ -67,11 +67,12 @@ def draw_subsets(
 ) -> tuple[int, int]:
     """Draw subsets of 0 .. k - 1 of a common size, sorted, with or without a given value each.
 
-    First every other value is marked with chance threshold / 2^64. Given their number, all sets of
-    so many values are equally likely. Values that are missing are then added one by one, each
-    uniform among those that are not marked, and values beyond the size are taken away likewise:
-    all sets stay equally likely, whatever the threshold; about size/k spares most of this. Indices
-    take as many bits of a word as they need, from the lowest on. ``marks`` is room for k - 1 bits.
+    First every other value is marked with probability threshold / 2^64. Given their number, all
+    sets of so many values are equally likely. Values that are missing are then added one by one,
+    each uniform among those that are not marked, and values beyond the size are taken away
+    likewise: all sets stay equally likely, whatever the threshold; about size/k spares most of
+    this. Indices take as many bits of a word as they need, from the lowest on. ``marks`` is room
+    for k - 1 bits.
     """
     size, others, width = out.shape[1], k - 1, marks.shape[0]
     bits, most = 1, 2
@@ -105,7 +106,7 @@ def draw_subsets(
                 if ((marks[pick >> 6] & bit) == uint64(0)) == (step > 0):
                     marks[pick >> 6] ^= bit
                     count += step
-        # Every value is written, and the place moves on where it is a member.
+        # Every value is written, and the place moves on if it is a member.
         x, place = values[j], 0
         for v in range(x):
             row[place] = v

@@ -1,9 +1,9 @@
 """Turning random 64-bit words into outputs whose probabilities are known exactly.
 
-Two ways. A law that is used again is rounded once to integer weights that add up to 2^64, and a
-word is looked up among them. A law that depends on what was drawn before is followed by coins
-whose chance is a floating-point number as it stands: a word decides by its place below or above
-the binary digits of that number, and a tie, of chance 2^-64, asks for the next one.
+There are two ways. A distribution that is used again is rounded once to integer weights that add up
+to 2^64, and a word is looked up among them. A distribution that depends on earlier draws is sampled
+by coins whose probability is exactly a floating-point number. A word is compared with the binary
+digits of that number. A tie, of probability 2^-64, takes the next word.
 
 Sequential kernels return how many draws are finished and how many words those used; an unfinished
 draw is begun again on the same words with more behind them, so that running out changes nothing.
@@ -36,16 +36,16 @@ _TIE = 65535
 
 @kernel()
 def integer_weights(laws: Matrix, weights: WordMatrix, last: Ints) -> None:
-    """Round every law to weights that add up to 2^64, zeros staying zero and the rest positive.
+    """Round every distribution to weights with sum 2^64; zeros stay zero, the rest positive.
 
-    A prefix sum of the law, scaled to 2^64, is cut down to an integer where each weight ends, so a
-    weight is less than one away from its share. Shares below one that were cut to nothing get one,
-    taken from the largest. ``last`` receives the last output that can occur. A weight of 2^64, the
-    only output of its law, is kept as 0.
+    A prefix sum of the distribution, scaled to 2^64, is cut down to an integer where each weight
+    ends, so a weight is less than one away from its share. Shares below one that were cut to
+    nothing get one, taken from the largest. ``last`` receives the last output that can occur. A
+    weight of 2^64, the only output of its distribution, is kept as 0.
     """
     half = 2.0**63
     for x in range(laws.shape[0]):
-        # The law's sum times 2^64, less 2^64: whole parts wrap around, fractions are exact.
+        # The sum times 2^64, less 2^64: whole parts wrap around, fractions are exact.
         whole, part = uint64(0), 0.0
         for y in range(laws.shape[1]):
             share = laws[x, y] * _WORD
@@ -107,7 +107,7 @@ def look_up(
     shift: int,
     out: Codes,
 ) -> None:
-    """Draw from the law of every code, one word each."""
+    """Draw from the distribution of every code, one word each."""
     down = uint64(shift)
     for j in range(codes.shape[0]):
         x, u = uint64(codes[j]), words[j]
@@ -198,7 +198,7 @@ def _plus(v, e, w, f):
 
 @helper()
 def _coin(v, e, words, at):
-    """Toss a coin of chance exactly v 2^(512 e) <= 1/2. Return 1 or 0, -1 without words; place."""
+    """Toss a coin of probability v 2^(512 e) <= 1/2. Return 1 or 0, -1 without words; place."""
     while v > 0.0:
         if at == words.shape[0]:
             return -1, at
@@ -220,9 +220,9 @@ def _coin(v, e, words, at):
 def _choose(v, e, size, order, sums, scales, words, at):
     """Draw an index below ``size`` in proportion to numbers v 2^(512 e), one of them positive.
 
-    From the least to the largest, each against all that follow: no chance exceeds 1/2, so both
-    sides of every coin are right to a few ulp of their own. Return -1 without words; and the place.
-    The other arrays are room to work in.
+    From the smallest to the largest, each against all that follow: no probability exceeds 1/2, so
+    both sides of every coin are right to a few ulp of their own. Return -1 without words; and the
+    place. The other arrays are workspace.
     """
     count = 0
     for k in range(size):  # insertion sort of the positive ones
@@ -261,10 +261,10 @@ def state_sums(
     tilt: float,
     tilt_power: int,
 ) -> None:
-    """Fill in, from the last row to the first, the weight of all that can follow a state.
+    """Fill in, from the last record to the first, the weight of all that can follow a state.
 
-    State c of level i becomes c factors[i] + jumps[v] when row i comes out as v, with weight 1
-    where that is x[i] and the tilt otherwise. Level n holds the weights of complete outputs.
+    State c of level i becomes c factors[i] + jumps[v] if record i has output v. The weight is 1
+    if v is x[i], and the tilt otherwise. Level n holds the weights of complete outputs.
     """
     for i in range(sizes.shape[0] - 1, -1, -1):
         ahead = starts[i + 1]
@@ -293,7 +293,7 @@ def state_draws(
     words: Words,
     out: IntMatrix,
 ) -> tuple[int, int]:
-    """Draw outputs of one database row by row; see state_sums."""
+    """Draw outputs of one database record by record; see state_sums."""
     width = jumps.shape[0]
     v, sums = np.empty((2, width))
     e, order, scales = np.empty((3, width), np.int64)
@@ -395,7 +395,7 @@ def shuffle_segments(items: IntMatrix, ends: IntMatrix, words: Words) -> tuple[i
     """Put every segment of every row of ``items`` in random order; all orders equally likely.
 
     ``ends[j]`` are the ends of row j's segments. An index below c comes from 32 bits, by Lemire's
-    product, drawn again where it would not be uniform.
+    product, drawn again if it would not be uniform.
     """
     used = 0
     row = np.empty(items.shape[1], np.int64)

@@ -1,12 +1,13 @@
 """Branch and bound for strong data-processing constants.
 
 For a level l, F(r) = l D(r || p) - D(rW || q), q = pW, is non-negative on the simplex if and only
-if l is at least the constant. Laws are held as differences u = r - p, so that F keeps its digits
-near p, where it vanishes to second order. A cell is a simplex of laws with N corners.
+if l is at least the constant. Distributions are held as differences u = r - p, so that F keeps its
+digits near p, where it vanishes to second order. A cell is a simplex of distributions with N
+corners.
 
 An output that only input x can give has m(y) = r(x) W[x, y]. Its term is a multiple of r ln r and
-joins that of the input, whose weight is l(x) = l - sum of these W[x, y]. The kernel takes the other
-outputs as W, centred, and their law q.
+joins the term of the input, whose weight is l(x) = l - sum of these W[x, y]. The kernel takes the
+other outputs as W, centred, and their distribution q.
 """
 
 import math
@@ -17,7 +18,7 @@ from .convex import divergence
 from .declare import Cube, Matrix, Vector, helper, kernel
 
 NOISE = 1e-13  # relative error allowed for in sums and curvatures
-LENT = 0.1  # least curvature of an input, as a share of the level; what is lent is given back
+LENT = 0.1  # smallest curvature of an input, as a share of the level; later subtracted
 STEEP = 0.05  # outputs whose probability varies by more than this factor are bounded by chords
 SWEEPS, STEPS = 30, 60
 NEAR = 4.0  # a known point is tried if it is within this squared number of radii of a cell
@@ -80,7 +81,7 @@ def _eigen(G, V):
 
 @helper(error_model="numpy")
 def _project(G, scale, moved):
-    """Restrict a matrix in scaled coordinates to differences of laws, which sum to 0."""
+    """Restrict a matrix in scaled coordinates to differences of distributions, which sum to 0."""
     n = G.shape[0]
     norm, inside = 0.0, 0.0
     for x in range(n):
@@ -147,8 +148,8 @@ def _least(base, noise, heights, Z, y, beta):
 def _positive(cell, images, c, W, p, q, weights, level, scale, G, V, work):
     """Whether F >= 0 on a cell is proved by a quadratic function that touches F at p + c.
 
-    d(r, p) is its tangent at c plus d(r, c), and d(r, c) = k(r) (r - c)^2/2 with k falling in r.
-    So the largest r of the cell bounds an input from below, the least m an output from above. The
+    d(r, p) is its tangent at c plus d(r, c), and d(r, c) = k(r) (r - c)^2/2 with k falling in r. So
+    the largest r of the cell bounds an input from below, the smallest m an output from above. The
     negative part of the difference is concave, and is replaced by its values at the corners.
     """
     n, k = W.shape
@@ -223,7 +224,7 @@ def _positive(cell, images, c, W, p, q, weights, level, scale, G, V, work):
 
 @helper(error_model="numpy")
 def _longest(cell, scale, G, V):
-    """Edge of a cell that is longest, counting what is lost to negative curvature."""
+    """Return the longest edge of a cell, counting the loss to negative curvature."""
     n = scale.size
     far, ends = -1.0, (0, 1)
     for i in range(n):
@@ -257,8 +258,9 @@ def sdpi_cells(
 ) -> tuple[int, int]:
     """Prove F >= 0 on the first ``count`` cells, dividing them as needed; at most ``most`` of them.
 
-    Returns how many cells are left, and how many were looked at. A law with F < 0 ends the search
-    and is written to ``better`` as u. ``points`` are laws to touch F at, as u, p itself among them.
+    Returns how many cells are left, and how many were examined. A distribution with F < 0 ends the
+    search and is written to ``better`` as u. ``points`` are distributions to touch F at, as u, p
+    itself among them.
     """
     n, k = W.shape
     cell, images, c = np.empty((n, n)), np.empty((n, k)), np.empty(n)

@@ -2,10 +2,10 @@
 
 Pairs are bounded without logarithms.
 
-For two laws v, w and the weight t of the first, the information f(t) is concave, and f'(t) is the
-difference of the two divergences from the mean q_t. The best t lies in [1/e, 1 - 1/e] (Majani and
-Rumsey 1991), where q_t <= (1 - 1/e)(v + w) and so -f''(t) = sum_y (v - w)^2/q_t is at least
-c = e/(e - 1) sum_y (v - w)^2/(v + w). Hence
+For two distributions v, w and the weight t of the first, the information f(t) is concave, and f'(t)
+is the difference of the two divergences from the mean q_t. The best t lies in [1/e, 1 - 1/e]
+(Majani and Rumsey 1991), where q_t <= (1 - 1/e)(v + w) and so -f''(t) = sum_y (v - w)^2/q_t is at
+least c = e/(e - 1) sum_y (v - w)^2/(v + w). Hence
 
     C <= f(1/2) + min((1/2 - 1/e) |f'(1/2)|, f'(1/2)^2 / (2 c)).
 
@@ -15,7 +15,7 @@ With M = (v + w)/2 and s = (v - w)/(v + w), |s| <= 1, the two are power series
     -f'(1/2)/2 = sum_y M (s^3/6 + s^5/20 + ...),        coefficients 1/(2k (2k + 1)), sum 1 - ln 2,
 
 cut off by bounding all higher powers by the first one left out. Rows need not sum to one: the
-terms are those of w ln(w/q) - w + q, as in kernels/capacity.py.
+terms come from w ln(w/q) - w + q, as in kernels/capacity.py.
 """
 
 import math
@@ -56,7 +56,7 @@ def _sums(W, i, j):
 def pair_bounds(W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: Matrix) -> None:
     """Write bounds on the capacity of rows left[i], right[j] of W, rounded up, start <= i < stop.
 
-    The terms are good to 32 units, those of the odd series are dominated by the even one's;
+    The terms are good to 32 units, and the even series dominates the odd one;
     2 K + 128 units are granted.
     """
     up = 1.0 + (2 * W.shape[1] + 128) * U
@@ -72,7 +72,7 @@ def pair_bounds(W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: 
 def sharp_pair_bounds(
     W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: Vector
 ) -> None:
-    """Write the same bounds for rows left[j], right[j], from logarithms where |s| is not small."""
+    """Write the same bounds for rows left[j], right[j], from logarithms if |s| is not small."""
     up = 1.0 + (2 * W.shape[1] + 128) * U
     for j in range(start, stop):
         chi, even, odd, rest, size = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Walking Hamming shells and adding up a law over them."""
+"""Enumeration of Hamming shells, and sums of a distribution over them."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from .declare import Ints, Vector, kernel
 def fill_shell(center: int, delta: Ints, start: Ints, choice: Ints, out: Ints) -> int:
     """Write the next members of a shell into ``out`` and return how many were written.
 
-    A member changes ``len(choice)`` rows. All possible single changes are numbered row by row:
-    changes ``start[i] .. start[i+1]-1`` belong to row i, and change c adds ``delta[c]`` to the
-    index. ``choice`` holds the current changes, in increasing rows; it is the whole state of the
-    walk, is advanced in place, and ``choice[0] = -1`` marks the end. The innermost change runs
-    over a contiguous stretch of ``delta``, so the hot loop is one vector addition.
+    A member changes ``len(choice)`` records. All single changes are numbered record by record:
+    changes ``start[i] .. start[i+1]-1`` belong to record i, and change c adds ``delta[c]`` to the
+    index. ``choice`` holds the current changes, in increasing records; it is the whole state of the
+    enumeration, is advanced in place, and ``choice[0] = -1`` marks the end. The innermost change
+    runs over a contiguous stretch of ``delta``, so the hot loop is one vector addition.
     """
     depth = choice.shape[0]
     total = delta.shape[0]
@@ -37,11 +37,11 @@ def fill_shell(center: int, delta: Ints, start: Ints, choice: Ints, out: Ints) -
             choice[depth - 1] = first + count
             break
         # The innermost change is exhausted: advance the deepest one that can still move on and
-        # restart those below it on the rows after it.
+        # restart those below it on the records after it.
         level = depth - 2
         while level >= 0:
             row = count_up_to(start, choice[level] + 1) - 1
-            if row + depth - level <= n:  # enough rows remain for the deeper changes
+            if row + depth - level <= n:  # enough records remain for deeper changes
                 choice[level] += 1
                 for j in range(level + 1, depth):
                     row += 1

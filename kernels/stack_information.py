@@ -12,14 +12,14 @@ from .stacks import LIFT, UNIT, are_laws, prior_fails, summary, support
 
 TINY = 1e-280  # a mass below may have lost terms to underflow
 ENTROPY = 2.0**-46  # relative error of an entropy
-LEAST = 5e-324  # the least double: what is told counts as that much
+LEAST = 5e-324  # the smallest double, for information that underflows
 
 
 @helper()
 def _noticed(value, flat, base, p, rows, width):
-    """A value of at least 0, or the least double where all of it was lost.
+    """A value of at least 0, or the smallest double if it underflowed.
 
-    Zero is exact only where all rows that may occur are the same.
+    Zero is exact only if all rows that may occur are the same.
     """
     if value != 0.0:
         return value
@@ -49,7 +49,7 @@ def _shift(flat, base, weights, rows, width, ref, mass, shift):
 def _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h):
     """Leave D(W_xy, ref_y + shift_y) in h, with the mean repeated for every row.
 
-    One loop over all entries is long enough to be vectorised also where rows are short.
+    One loop over all entries is long enough to be vectorised even if rows are short.
     """
     for y in range(uint64(width)):
         minus_q[y], c[y] = centre(flat[ref + y], shift[y])
@@ -125,7 +125,7 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
 
 @helper(error_model="numpy", fastmath={"contract"})
 def _surprise(p, own):
-    """Write p ln p of a law divided by its sum, accurate also near one; return minus its sum."""
+    """Write p ln p of p divided by its sum, accurate also near one; return minus its sum."""
     top = largest_at(p)
     total, rest, whole = sum_of(p), 0.0, 0.0
     for x in range(p.size):

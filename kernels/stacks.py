@@ -1,8 +1,9 @@
 """Measures of many channels of one shape: W[b, x, y] in, one number for each b out.
 
 Each kernel checks a channel and its prior when it comes to it, while they are in the cache. It
-stops at the first that is not a law within ``off`` and returns its number, or -1 at the end. A NaN
-in ``out`` marks a channel whose numbers are too small for these sums: the caller measures it alone.
+stops at the first that is not a distribution within ``off`` and returns its number, or -1 at the
+end. A NaN in ``out`` marks a channel whose numbers are too small for these sums: the caller
+measures it alone.
 
 ``P`` has one prior for each channel, or one for all of them.
 """
@@ -19,10 +20,10 @@ from .logs import LEAST, excess_up, log_quotient, ratio_up
 
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
-RARE = 2.0**-848  # times 2^900 and the least double, chances from here on have all their digits
+RARE = 2.0**-848  # probabilities above have all their digits, times 2^900 and the smallest double
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
 NEAR = 0.5  # leakages below come from differences
-PRODUCTS = 2.0**-51  # what two rounded products add to the log of their ratio, and more
+PRODUCTS = 2.0**-51  # bounds the error of the log of a ratio of two rounded products
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
 
 
@@ -39,7 +40,7 @@ def _is_law(flat, base, width, off):
 
 @helper()
 def are_laws(W, b, off):
-    """Whether all rows of channel b are laws."""
+    """Whether all rows of channel b are distributions."""
     flat = W.reshape(-1)
     width = uint64(W.shape[2])
     for x in range(W.shape[1]):
@@ -50,7 +51,7 @@ def are_laws(W, b, off):
 
 @helper()
 def prior_fails(P, b, off):
-    """Whether channel b has a prior of its own that is not a law. A common one is checked."""
+    """Whether channel b has its own prior, and it is not a distribution."""
     if P.shape[0] == 1:
         return False
     width = uint64(P.shape[1])
@@ -59,16 +60,16 @@ def prior_fails(P, b, off):
 
 @helper()
 def _room(rows, width):
-    """Room for the extremes of columns, and for those of a quarter of the rows on the way."""
+    """Workspace for the extremes of columns, over all rows and over a quarter of them."""
     return np.empty(max(rows // 4, 1) * width)
 
 
 @helper()
 def _extremes(flat, base, rows, width, least, most):
-    """Leave the least and largest entry of every column in the first ``width`` places.
+    """Leave the smallest and largest entry of every column in the first ``width`` places.
 
     The four quarters of the rows are compared in one loop, then one half of the result with the
-    other: these loops are long enough to be vectorised also where rows are short.
+    other: these loops are long enough to be vectorised even if rows are short.
     """
     parts = max(rows // 4, 1)
     size = uint64(parts * width)
@@ -124,7 +125,7 @@ def ratio_levels(W: Cube, off: float, out: Vector) -> int:
 def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     """Ln of the sum of the column maxima, rounded up.
 
-    The sum less one carries its rounding errors along. NaN where even their sum has lost digits.
+    The sum less one carries its rounding errors along. NaN if even their sum has lost digits.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
@@ -151,7 +152,7 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
 
 @kernel(error_model="numpy")
 def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
-    """Largest ln p(x|y)/p(x'|y), rounded up; NaN if a chance is too rare.
+    """Largest ln p(x|y)/p(x'|y), rounded up; NaN if a probability is too small.
 
     Close to zero, p W / (p_0 W_0) - 1 = u + v + u v from exact differences u and v of the prior
     and of the rows, because products p W carry rounding errors as large as the level.
@@ -190,7 +191,7 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
 
 @helper()
 def support(p, seen):
-    """List the inputs of positive chance; return their number and the sum of the chances."""
+    """List the inputs of positive probability; return their number and total probability."""
     number, mass = 0, 0.0
     for x in range(p.size):
         mass += p[x]
@@ -202,9 +203,9 @@ def support(p, seen):
 
 @helper(fastmath={"contract"})
 def summary(flat, base, p, seen, number, width, least, most, law):
-    """Least entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
+    """Smallest entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
 
-    Four rows at a time, the last one again with weight zero where they do not go up.
+    Four rows at a time; the last one is repeated with weight zero to fill four.
     """
     for y in range(uint64(width)):
         least[y], most[y], law[y] = math.inf, 0.0, 0.0
@@ -240,7 +241,7 @@ def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down
     above, below = 0.0, 0.0
     for y in range(width):
         if most[y] > 0.0:
-            tiny = number * LEAST if most[y] > least[y] else 0.0  # what underflow may have cost
+            tiny = number * LEAST if most[y] > least[y] else 0.0  # bounds the loss by underflow
             above = max(above, (down[y] + tiny) / law[y] / mass)
             below = max(below, (up[y] + tiny) / least[y] / mass)
     return above, below
@@ -256,8 +257,8 @@ def _raised(v, slack):
 def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector) -> int:
     """Largest ln max_x W/q and largest ln q/min_x W over outputs that occur, rounded up.
 
-    The extremes are over x of positive prior, q is the law of the output. One logarithm of the
-    largest quotient each: the steps after the quotient are monotone.
+    The extremes are over x of positive prior, q is the distribution of the output. One logarithm of
+    the largest quotient each: the steps after the quotient are monotone.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
@@ -313,7 +314,7 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
     """Largest sum_y (W[x, y] - e^epsilon W[x', y])_+ over x, x', for every epsilon, rounded up.
 
     ``slopes`` are e^epsilon - 1, rounded down by 2 units; the sums of K terms are then low by at
-    most K + 4 units, and K times half the least double. From the largest log-ratio on it is 0.
+    most K + 4 units, and K times half the smallest double. From the largest log-ratio on it is 0.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)

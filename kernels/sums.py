@@ -15,7 +15,7 @@ def add_laws(
     means: Vector,
     terms: Ints,
 ) -> None:
-    """Add the law of a sum to ``masses`` on rising points, and count the terms of each cell.
+    """Add the distribution of a sum to ``masses`` on rising points; count the terms of each cell.
 
     A value between two points is shared between them so that its mean stays; or, if not
     ``shared``, all of it is added to the mass and to the mean of its cell, under the lower point.

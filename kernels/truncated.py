@@ -1,16 +1,16 @@
-"""Laws of largest score plus entropy, with a range for every input and for every slice.
+"""Distributions of largest score plus entropy, with a range for every input and for every slice.
 
 Inputs x come in slices a(x) and stand for k_x databases each, given by their logarithms. Under
 low <= p_x <= high and least <= P(a) <= most, the largest value of L p + t H(X) is at
 
-    p_x = k_x e^((L_x - nu_a)/t - 1), cut off at the ends of its range,
+    p_x = k_x e^((L_x - nu_a)/t - 1), cut off at the bounds of its range,
 
 and for any nu, nu_a nothing is above
 
     U = nu + sum_a max((nu_a - nu) least_a, (nu_a - nu) most_a)
           + sum_x (L_x - nu_a) p_x + t p_x ln(k_x/p_x).
 
-For any other law p' in the ranges the value is at most
+For any other distribution p' in the ranges the value is at most
 
     U - t D(p' || p) - sum_x push_x |p'_x - p_x|,
 
@@ -21,15 +21,15 @@ import math
 
 from .declare import helper
 
-SMALLEST = 300.0  # -ln of the least weight, relative to the largest: others are raised, and so is U
+SMALLEST = 300.0  # -ln of the smallest weight over the largest: others are raised, and so is U
 HALVINGS = 60
-TINY = 1e-30  # instead of an end of a range that is zero
-FAR = 350.0  # from the logarithm of one scale to those of others
+TINY = 1e-30  # replaces a bound of a range that is zero
+FAR = 350.0  # distance between logarithms of scales
 
 
 @helper(error_model="numpy")
 def _mass(scale, weight, low, high, first, last):
-    """Sum of the weights times a scale, cut off at the ends of their ranges."""
+    """Sum of the weights times a scale, cut off at the bounds of their ranges."""
     total = 0.0
     for x in range(first, last):
         total += min(max(scale * weight[x], low[x]), high[x])
@@ -54,7 +54,7 @@ def _scale(weight, low, high, first, last, target):
 
 @helper(error_model="numpy")
 def _common_scale(weight, low, high, least, most, edges):
-    """Return the scale at which all masses, with those of slices in their ranges, sum to one."""
+    """Return the scale at which all masses sum to one, with slices in their ranges."""
     last = weight.size
     scale = _scale(weight, low, high, 0, last, 1.0)
     below, above = math.log(scale) - FAR, math.log(scale) + FAR
@@ -73,7 +73,7 @@ def _common_scale(weight, low, high, least, most, edges):
 
 @helper(error_model="numpy")
 def truncated_gibbs(L, logs, low, high, least, most, edges, t, p, push, weight):
-    """Write the best law p and the slopes push; return U, its entropy and the size of all terms.
+    """Write the best p and the slopes push; return U, the entropy and the size of all terms.
 
     Scores so low that weights would underflow are raised, in L as well, which raises U.
     """

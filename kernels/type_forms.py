@@ -1,4 +1,4 @@
-"""Exchangeable laws as homogeneous polynomials in type counts."""
+"""Exchangeable distributions as homogeneous polynomials in type counts."""
 
 import numpy as np
 

@@ -47,7 +47,7 @@ def matrix_capacity(
 ) -> tuple[Bracket, Floats]:
     """Return the capacity of a matrix and an input distribution that reaches its lower bound.
 
-    When ``over`` says that the time is over, a large matrix has the bounds found so far.
+    If ``over`` returns True, a large matrix has the bounds found so far.
     """
     if len(matrix) > _FEW:
         least, most, law = _by_rows(matrix, gap, over)
@@ -75,7 +75,7 @@ def capacities(matrices: Floats, gap: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _by_rows(matrix: Floats, gap: float, over: Callable[[], bool]) -> tuple[float, float, Floats]:
-    """Bracket and input distribution of one channel, from growing sets of its rows."""
+    """Return a bracket and an input distribution of one channel, from growing sets of its rows."""
     size, outputs = matrix.shape
     q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)
 
@@ -117,7 +117,7 @@ def _by_rows(matrix: Floats, gap: float, over: Callable[[], bool]) -> tuple[floa
 def _unlike(matrix: Floats, q: Floats, rows: Ints) -> Ints:
     """Return the last few of the rows, and for every output the last row that favours it most.
 
-    Many rows may be similar, such as those of neighbouring counts. A few of them are enough.
+    Many rows may be similar, such as the rows of neighbouring counts. A few of them are enough.
     """
     rows = rows[-max(_FEW, _BLOCK // len(q)) :]
     speaks = (matrix[rows] / np.maximum(q, _LEAST)).argmax(axis=1)
@@ -141,20 +141,20 @@ def repeated(parts: list[tuple[int, Bracket]]) -> Bracket:
 # f(p) = I(p, W) + sum_x p(x) r(x) is concave, and for the output distribution q of any p
 #     sum_x p(x) (D(W_x || q) + r(x)) <= max f <= max_x (D(W_x || q) + r(x)).
 
-#: Most steps; some twenty are enough where rounding does not interfere.
+#: Most steps; some twenty are enough if rounding does not interfere.
 _NEWTON_STEPS = 100
 #: Share of the way to the boundary that a step goes.
 _ROOM = 0.995
-#: Complementarity to aim for, relative to that of the last step.
+#: Complementarity to aim for, relative to the complementarity of the last step.
 _CENTRE = 0.1
 
 
 def rewarded_law(matrix: Floats, rewards: Floats, gap: float) -> Floats:
     """Return an input distribution close to the best one.
 
-    A primal-dual interior-point method. It ends where the bounds above are within ``gap``, in
-    relation to values below one, or where rounding stops it. Cost O(N^3 + N^2 K) for each of some
-    twenty steps.
+    A primal-dual interior-point method. It stops if the bounds are within ``gap``, relative to
+    values below one, or if rounding prevents progress. Cost O(N^3 + N^2 K) for each of some twenty
+    steps.
     """
     size = len(matrix)
     matrix = matrix[:, matrix.any(axis=0)]

@@ -32,9 +32,9 @@ _GRAIN = 1 << 15
 def contractions(
     rows: Floats, left: Ints, right: Ints, upper: Floats | None = None, floor: float = 0.0
 ) -> tuple[float, float, Floats, Floats]:
-    """Largest contraction of some pairs of rows, from below and above, and that of every pair.
+    """Bound the largest contraction of some pairs of rows, and the contraction of every pair.
 
-    Returns the two ends of the largest, then for every pair a lower bound and the weight b that
+    Returns both bounds on the largest, then for every pair a lower bound and the weight b that
     attains it. A pair is dropped as soon as it cannot be the largest. ``upper`` may hold known
     bounds for the pairs, ``floor`` a lower bound on the largest.
     """

@@ -24,7 +24,7 @@ Least = tuple[float, Floats]
 
 
 def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Least:
-    """Over lower <= p <= upper, where ``free`` is 1 - sum of lower. Cost O(N log N).
+    """Minimise over lower <= p <= upper; ``free`` is 1 - sum of lower. Cost O(N log N).
 
     A fractional knapsack: fill up from the smallest entries.
     """
@@ -38,14 +38,14 @@ def box_least(lower: Floats, upper: Floats, free: float, column: Floats) -> Leas
     law = lower.copy()
     law[order] += added
     bound = mean - sum_error(4 * len(lower), 16) * (mean + last)
-    least = lowered(float(column.min()), 4.0)  # which no mean is below
+    least = lowered(float(column.min()), 4.0)  # a lower bound on every mean
     return max(least, bound), law
 
 
 def variation_least(centre: Floats, radius: float, column: Floats) -> Least:
-    """Over distributions within a total variation distance. Cost O(N log N).
+    """Minimise over distributions within a total variation distance. Cost O(N log N).
 
-    Move as much as allowed from the largest entries to the least.
+    Move as much mass as allowed from the largest entries to the smallest.
     """
     order = np.argsort(column)[::-1]
     law, values = centre[order], column[order]
@@ -93,7 +93,7 @@ def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
     """Return -t radius - t ln sum distribution e^(-gaps/t), rounded down."""
     t = math.exp(log_t)
     lost = float(law @ -np.expm1(-gaps / t))
-    # Where little is lost the sum is 1 - lost, and keeps its digits.
+    # If little is lost, the sum is 1 - lost, and keeps its digits.
     near = lost < 0.5
     log_mean = math.log1p(-lost) if near else math.log(float(law @ np.exp(-gaps / t)))
     slack = sum_error(4 * len(law), 32)
@@ -106,7 +106,7 @@ def _dual(law: Floats, radius: float, gaps: Floats, log_t: float) -> float:
 
 #: Seconds after which one linear program is given up.
 _SECONDS = 300.0
-#: By how much b is raised where the solver, but not its multipliers, says that there is no
+#: Amount by which b is raised if the solver, but not its multipliers, reports that there is no
 #: distribution.
 _RAISE = 1e-8
 
@@ -127,7 +127,7 @@ class Polytope:
         return self._violation > 0.0
 
     def possible(self) -> np.ndarray:
-        """Return all databases but those that a row with b = 0 and no negative entry rules out."""
+        """Return the databases that no row with b = 0 and no negative entry rules out."""
         possible = np.ones(self.size, dtype=bool)
         while True:
             bars = (self.b <= 0) & (self.A[:, possible] >= 0).all(axis=1)
@@ -137,16 +137,16 @@ class Polytope:
             possible &= ~out
 
     def least(self, column: Floats) -> Least:
-        """Bound <column, p> from below by weak duality, whatever the solver says of its optimum.
+        """Bound <column, p> from below by weak duality, whatever optimum the solver reports.
 
         For any multipliers l >= 0, <column, p> >= min(column + A^T l) - b l, p being a
-        distribution. Without multipliers that is the smallest entry.
+        distribution. Without multipliers the bound is the smallest entry.
         """
         law, multipliers = self._solve(column)
         return max(self._proved(column, multipliers), float(column.min())), law
 
     def _proved(self, column: Floats, multipliers: Floats) -> float:
-        """Return what multipliers prove, rounded down."""
+        """Return the bound that multipliers prove, rounded down."""
         sums = column + multipliers @ self.A
         size = np.abs(column) + multipliers @ np.abs(self.A)
         error = sum_error(len(self.b), 8) * (float(size.max()) + multipliers @ np.abs(self.b))
@@ -167,7 +167,7 @@ class Polytope:
         return self._drawn_in(law / law.sum()), np.maximum(-answer.duals[:-1], 0.0)
 
     def _drawn_in(self, law: Floats) -> Floats:
-        """Mix a distribution with the central one until A p <= b, where that one leaves room."""
+        """Mix a distribution with the central one until A p <= b, if the central one has slack."""
         over = self.A @ law - self.b + roundoff(8 * self.size) * (np.abs(self.A) @ law)
         room = self.b - self.A @ self._centre
         needed = (over > 0.0) & (room > 0.0)
@@ -191,11 +191,10 @@ class Polytope:
         )
 
     def _central(self) -> tuple[float, float, Floats]:
-        """Return a proved lower bound on max(A p - b) over p, and the p with the most room.
+        """Return a proved lower bound on max(A p - b) over p, and the p with the most slack.
 
-        For l >= 0 with A^T l > b l everywhere there is no distribution, whatever its sum. The room
-        that the distribution leaves in every row is at most 1, and negative where there is no
-        distribution.
+        If A^T l > b l everywhere for some l >= 0, there is no distribution. The slack of the
+        distribution in every row is at most 1. It is negative if there is no distribution.
         """
         rows, count = self.A.shape
         table = np.hstack([self.A, -np.ones((rows, 1))])

@@ -59,7 +59,7 @@ def matrix_correlation(matrix: Floats, prior: Floats) -> Bracket:
 
 
 def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
-    """Maximal correlation of R = off + gap I, a row of E_d, from an accurate gap."""
+    """Return the maximal correlation of R = off + gap I, for one record, from an accurate gap."""
     p = law[law > 0.0] / law.sum()
     check.fits(len(p) ** 2, "the matrix of one row", "use a uniform law", check.MAX_MATRIX)
     unseen = off * SCALE if len(p) < len(law) else 0.0
@@ -71,8 +71,8 @@ def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
 def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     """Maximal correlation from W minus a vector common to its rows, p > 0, and q times 2^600.
 
-    Every entry of the excess must be accurate to one ulp. It is centred here. Rows of it that are
-    equal may be those of distributions that differ by less, unless all are zero.
+    Every entry of the excess must be accurate to one ulp. It is centred here. Equal rows of the
+    excess may belong to distributions that differ by less, unless all rows are zero.
     """
     occurs = q > 0.0
     excess, q = excess[:, occurs], q[occurs]
@@ -154,9 +154,8 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
 def _leading(gram: Floats) -> Floats:
     """Vector for the largest eigenvalue of a small symmetric matrix, which is overwritten.
 
-    From about 25 columns on, the threads of LAPACK's routine for all eigenvectors wait for each
-    other, up to tenths of a second on busy cores. The routine for tridiagonal matrices has no
-    threads.
+    LAPACK's routine for all eigenvectors uses threads from about 25 columns on. They are slow on
+    busy cores. The routine for tridiagonal matrices has no threads.
     """
     if len(gram) <= _TINY:
         return np.asarray(np.linalg.eigh(gram)[1][:, -1])
@@ -168,7 +167,7 @@ def _leading(gram: Floats) -> Floats:
     last = len(gram) - 1
     try:
         vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
-    except np.linalg.LinAlgError:  # bisection may fail where many eigenvalues are equal
+    except np.linalg.LinAlgError:  # bisection may fail if many eigenvalues are equal
         vectors = eigh_tridiagonal(diagonal, beside, lapack_driver="stev")[1]
     top = np.ascontiguousarray(vectors[:, -1])
     reflected(mirrors, top)
@@ -178,8 +177,8 @@ def _leading(gram: Floats) -> Floats:
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:
     """Spectral norm of an operator B with ``size`` rows, from the actions of B and B'.
 
-    The lower bound is |B' u| for a unit vector u. The square of the upper bound is that of the
-    lower end plus the residual of u. Both allow for the rounding of the operator.
+    The lower bound is |B' u| for a unit vector u. The square of the upper bound is the square of
+    the lower bound plus the residual of u. Both allow for the rounding of the operator.
     """
     top = _top(lambda u: apply(adjoint(u)), size, _RESIDUAL)
     top = top / np.linalg.norm(top)
@@ -211,7 +210,7 @@ def _top(operator: Operator, size: int, residual: float) -> Floats:
 
 
 def capped(bracket: Bracket) -> Bracket:
-    """Cut both ends at 1, which no correlation exceeds."""
+    """Cut both bounds at 1, which no correlation exceeds."""
     return Bracket(min(bracket.lower, 1.0), min(bracket.upper, 1.0))
 
 

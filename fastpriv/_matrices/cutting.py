@@ -1,7 +1,7 @@
 """Best weights for a bound, from points that a convex set is known to contain.
 
-Only the choice of weights is made here. What they prove is computed elsewhere, so nothing here
-has to be exact.
+The weights are used only to guide the search. The bound that they prove is computed elsewhere, so
+nothing here has to be exact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def best_tangents(
 ) -> tuple[float, float, float, float]:
     """Return alpha, m, D with the smallest k + D - 2 - ln alpha - ln beta, and that value.
 
-    For all points (t, s, A), alpha A + beta - m t <= D s; and k >= m tau - ln tau at both ends of
+    For all points (t, s, A), alpha A + beta - m t <= D s; and k >= m tau - ln tau at both bounds of
     an interval of tau. Convex in (alpha, beta, m, k, D). Newton's method with a barrier, in units
     of a point of reference.
     """
@@ -49,9 +49,9 @@ def best_tangents(
 
 
 def _start(cone: Floats, ends: Floats) -> Floats:
-    """Return a point that meets every inequality with room to spare."""
+    """Return a point that satisfies every inequality strictly."""
     beta, m = 1.0, 1.0
-    never = cone[:, 4] > -1e-290  # points with s = 0, or nearly, where beta <= m t has to hold
+    never = cone[:, 4] > -1e-290  # s = 0, or nearly: beta <= m t has to hold
     if never.any():
         beta = min(1.0, 0.25 * float((-cone[never, 2] / cone[never, 1]).min()))
         beta = max(beta, 1e-300)

@@ -27,7 +27,7 @@ _RARE = 1e-11
 class Deficiency(NamedTuple):
     """Proved bounds, a processing for the upper one, and a decision problem for the lower one.
 
-    Where the lower bound is positive, ``utility[x, z]`` of deciding z under the prior is a problem
+    If the lower bound is positive, ``utility[x, z]`` of deciding z under the prior is a problem
     that B solves better than A. A last column of zeros stands for doing nothing.
     """
 
@@ -42,7 +42,7 @@ def deficiency(
     A: Floats, B: Floats, prior: Floats | None, bounded: bool, seconds: float
 ) -> Deficiency:
     """Bound the deficiency of A with regard to B under a prior, or under the worst one (None)."""
-    if prior is not None:  # databases that do not occur say nothing
+    if prior is not None:  # databases that do not occur are ignored
         size, seen = len(A), np.flatnonzero(prior > 0.0)
         A, B, prior = A[seen], B[seen], prior[seen]
     if not bounded:  # a channel with A R = B needs no program
@@ -184,12 +184,12 @@ def _repaired_part(
 ) -> tuple[Floats, float]:
     """Return a channel R, and an upper bound on the mass that its part below B misses.
 
-    Columns are scaled until A R <= B, and rows until they add up to at most 1. What is left of a
-    row goes to the outputs that B has more often than A R.
+    Columns are scaled until A R <= B, and rows until they add up to at most 1. The rest of a row
+    goes to the outputs that B has more often than A R.
     """
     slack = sum_error(sum(A.shape) + B.shape[1], 16)
     part = np.maximum(values, 0.0)
-    # Where B never has an output, A must not lead there.
+    # If an output has probability zero in B, A R must not have it.
     part[(A > 0.0).astype(np.float64).T @ (B == 0.0) > 0.0] = 0.0
     reached = A @ part
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,7 +207,7 @@ def _repaired_part(
 
 
 def _advantage(A: Floats, B: Floats, U: Floats, bounded: bool) -> float:
-    """Return what following B gains over the best use of A. Rounded down.
+    """Return the gain of following B over the best use of A. Rounded down.
 
     ``U[x, z]`` is the utility of z times the probability of x, with an error of one ulp.
     """

@@ -17,7 +17,7 @@ class Vulnerability(NamedTuple):
     """Vulnerability before an output is seen, after it, and the difference.
 
     ``lower`` and ``upper`` enclose the prior vulnerability. ``posterior``, ``added`` (the
-    difference) and ``level`` (ln of the ratio) are rounded up. The level is NaN where the prior
+    difference) and ``level`` (ln of the ratio) are rounded up. The level is NaN if the prior
     vulnerability is negative.
     """
 
@@ -35,7 +35,7 @@ class Vulnerability(NamedTuple):
 
     @classmethod
     def multiplied(cls, lower: float, upper: float, level: float) -> Vulnerability:
-        """Take what is added, and the sum, from the ratio of two probabilities."""
+        """Compute the added gain, and the sum, from the ratio of two probabilities."""
         grown = 1.0 + roundoff(16.0)
         added = min(1.0, upper * math.expm1(level) * grown + (LEAST if level > 0.0 else 0.0))
         return cls(lower, upper, min(1.0, upper + added * grown), added, level)

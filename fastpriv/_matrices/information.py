@@ -22,10 +22,10 @@ _SCALE = 2.0**900
 
 
 def in_range(information: Callable[[float], float]) -> float:
-    """Return the information of a matrix, given that of its multiples by powers of two.
+    """Return the information of a matrix, given the information of its multiples by powers of two.
 
-    Divergences grow as the matrix does, so that one which is too small is computed from a larger
-    multiple.
+    Divergences scale with the matrix. So a divergence that would underflow is computed from a
+    larger multiple.
     """
     value = information(1.0)
     return value if value >= _LITTLE else information(_SCALE) / _SCALE
@@ -46,7 +46,7 @@ def matrix_information(matrix: Floats, prior: Floats) -> float:
 
 
 def told_information(matrix: Floats, prior: Floats) -> float:
-    """Return the same, or the smallest positive double where rows that occur differ by less."""
+    """Return the same, or the smallest positive double if different rows give zero."""
     value = matrix_information(matrix, prior)
     if value > 0.0:
         return value

@@ -5,8 +5,8 @@ For every output y there are two numbers, both at least 0 and rounded up:
     above = ln max_x W[x, y] / p_Y(y)        the pointwise maximal leakage
     below = ln p_Y(y) / min_x W[x, y]        how far a database can be ruled out
 
-The extremes are over the databases x that the prior allows. Both numbers are 0 where y has
-probability zero. ``fastpriv._structure.leakage`` computes them for channels that act row by row.
+The extremes are over the databases x that the prior allows. Both numbers are 0 if y has probability
+zero. ``fastpriv._structure.leakage`` computes them for channels that act record by record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fastpriv._core.rounding import LEAST, NORMAL, raised, roundoff, sum_error
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 
-#: Smallest matrix whose rows are worth a second thread.
+#: Smallest matrix whose rows are split over threads.
 _THREADED = 1 << 17
 #: Masses below it may have lost terms to underflow, and are added up as logarithms instead.
 TINY = 1e-280
@@ -67,10 +67,10 @@ def extremes(matrix: Floats) -> tuple[Floats, Floats]:
 def matrix_leakages(
     matrix: Floats, prior: Floats, error: float = 0.0, logs: Floats | None = None
 ) -> Leakages:
-    """Return both leakages of every column. One pass, and a second where leakage is small.
+    """Return both leakages of every column. One pass, and a second one if leakage is small.
 
-    ``error`` bounds the relative error that entries and prior come with; ``logs`` are those of
-    the prior where some of it underflows.
+    ``error`` bounds the relative error of the entries and the prior. ``logs`` are the logarithms of
+    the prior if some of it underflows.
     """
     from fastpriv.kernels import column_gaps, column_summary
 
@@ -83,7 +83,7 @@ def matrix_leakages(
     seen = most > 0.0
     law[~seen] = most[~seen] = least[~seen] = 1.0
     up, down = log_ratio(most, law), log_ratio(law, least)
-    # What underflowed is below the smallest normal double, times the largest entry if it is prior.
+    # Underflow loses less than the smallest normal double, times the largest entry for priors.
     rare = np.flatnonzero(law < (NORMAL if logs is None else np.maximum(NORMAL, TINY * most)))
     if len(rare):
         with np.errstate(divide="ignore"):
@@ -106,8 +106,8 @@ def matrix_leakages(
         over, under = np.where(near[0], law, 1.0), np.where(near[1], least, 1.0)
         up = np.where(near[0], np.log1p(np.where(near[0], gaps[0] / over / mass, 0.0)), up)
         down = np.where(near[1], np.log1p(np.where(near[1], gaps[1] / under / mass, 0.0)), down)
-    # Where inputs differ in the probability of an output, it leaks something, be it less than a
-    # double.
+    # If inputs differ in the probability of an output, its leakage is positive even if it
+    # underflows.
     tiny = 8.0 * LEAST * (most > least)
     both = [v + slack * np.minimum(4.0 * v, 1.0) + roundoff(8.0) * v + tiny for v in (up, down)]
     return Leakages(*(np.where(seen, v, 0.0) for v in both))
@@ -160,7 +160,7 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
 
 
 def surprise(law: Floats) -> Floats:
-    """Return p ln p of a distribution divided by its sum, accurate also where p is close to one."""
+    """Return p ln p of a distribution divided by its sum, accurate even if p is close to one."""
     from scipy.special import xlogy
 
     total, top = law.sum(), int(np.argmax(law))
@@ -175,13 +175,12 @@ def surprise(law: Floats) -> Floats:
 def matrix_gain(
     matrix: Floats, prior: Floats, inner: Floats | None = None, error: float = 0.0
 ) -> float:
-    """Largest H(X) - H(X | Y = y) over columns that occur, rounded up. Cost O(N K).
+    """Return the largest H(X) - H(X | Y = y) over columns that occur, rounded up. Cost O(N K).
 
     ``inner`` is p ln p summed over the databases that a row of the matrix stands for. ``error``
-    bounds the relative error of the prior and of ``inner``. With
-    d = W/q - 1 the gain is sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns
-    close to constant keep their digits. No output reveals more than H(X), and those that are too
-    rare for a double count as that.
+    bounds the relative error of the prior and of ``inner``. With d = W/q - 1 the gain is
+    sum p f(d) + sum d inner, f(d) = (1+d) ln(1+d) - d, so that columns close to constant keep their
+    digits. Outputs whose probability underflows count as H(X), the most that an output reveals.
     """
     from fastpriv.kernels import column_summary, divergence_columns, shift_rows
 

@@ -47,7 +47,7 @@ def _spread(matrix: Floats, shift: float, axes: Ints, scale: float) -> float:
 def inwards(matrix: Floats, axes: Ints, level: float) -> Floats:
     """Round a matrix inwards: return one with ``matrix_level(., axes) <= level``.
 
-    An entry that is too small beside a neighbour is raised to e^-level times that one, rounded up,
+    An entry that is too small beside a neighbour is raised to e^-level times it, rounded up,
     and a zero to the smallest positive double. Entries that were right up to rounding move by a few
     units in the last place, and rows sum to one as closely as before. Cost O(N K) per axis.
     """
@@ -76,7 +76,7 @@ def raised_beside(matrix: Floats, pairs: list[tuple[Ints, Ints]], level: float) 
 
 
 def _beyond(top: Floats, bottom: Floats, level: float) -> np.ndarray:
-    """Whether ln(top/bottom) exceeds a level; not where both are zero."""
+    """Whether ln(top/bottom) exceeds a level; False if both are zero."""
     larger = top > bottom
     return larger & (log_ratio(np.where(larger, top, 1.0), bottom) > level)
 

@@ -1,7 +1,7 @@
-"""Distributions known up to a box, low <= p <= high and sum p = 1: what sums over them can be.
+"""Bounds on sums over distributions that are known up to a box, low <= p <= high and sum p = 1.
 
-Everything takes many distributions at once, one in each row. Boxes come from samples, so that
-results are padded by far more than rounding and far less than what the samples leave open.
+Everything takes many distributions at once, one in each row. Boxes come from samples. So results
+are padded by far more than rounding and far less than the statistical uncertainty.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def sides(values: int) -> int:
 
 
 def largest_sum(box: Box, at_low: Floats, at_high: Floats) -> tuple[Floats, Floats]:
-    """Bound sum_i f_i(p_i) over each box, for convex f_i given at both ends; where it is.
+    """Bound sum_i f_i(p_i) over each box, for convex f_i given at low and high; also the maximiser.
 
-    Convex functions lie below their chords. The largest sum of chords spends the mass that is left
-    above the low ends where the slopes are largest. It is exact for linear functions.
+    Convex functions lie below their chords. The largest sum of chords puts the mass above ``low``
+    on the entries of largest slope. It is exact for linear functions.
     """
     width = box.high - box.low
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,14 +85,15 @@ def least_mean(box: Box, f: Floats) -> Floats:
 
 
 def largest_divergence(box: Box, q: Floats) -> tuple[Floats, Floats]:
-    """Bound D(p || q) over each box, for distributions q > 0; where it is."""
+    """Bound D(p || q) over each box, for distributions q > 0; also the maximiser."""
     return largest_sum(box, divergence_terms(box.low, q), divergence_terms(box.high, q))
 
 
 def nearest(box: Box, q: Floats) -> Floats:
-    """Return about the distribution of each box with the least D(p || q): c q, clipped to the box.
+    """Approximate the minimiser of D(p || q) in each box: c q, clipped to the box.
 
-    Its sum is piecewise linear in c, with corners where an entry leaves its low or its high end.
+    Its sum is piecewise linear in c, with corners at which an entry leaves its lower or upper
+    bound.
     """
     corners = np.concatenate([box.low / q, box.high / q], axis=1)
     order = np.argsort(corners, axis=1, kind="stable")
@@ -132,7 +133,7 @@ def information_of_rows(box: Box, prior: Floats, centre: Floats) -> tuple[float,
 def information_of_cells(
     cells: Box, inputs: Box, centre: Floats, shape: tuple[int, int]
 ) -> tuple[float, float]:
-    """Bound I(X; Y) for a joint distribution in a box, whose distribution of X is in another one.
+    """Bound I(X; Y) for a joint distribution in a box and a distribution of X in another box.
 
     ``centre`` is a guess of the joint distribution. From above: I is at most D(p || r q) for any
     distributions r of X and q of Y. From below: I is at least sum p(x, y) ln V(x|y)/r(x) - D(p_X ||
@@ -191,7 +192,7 @@ def _guess(joint: Floats) -> np.ndarray:
 
 
 def _largest_tops(low: Floats, high: Floats, spare: float) -> float:
-    """Bound the sum of column maxima, where what is not at the low ends adds up to ``spare``."""
+    """Bound the sum of column maxima, if the mass above the lower bounds is ``spare``."""
     shares: list[float] = np.linspace(0.0, 1.0, 17).tolist()
     tops = [float((s * high + (1.0 - s) * low).max(axis=0).sum()) for s in shares]
     return min(top + (1.0 - s) * spare for s, top in zip(shares, tops, strict=True))

@@ -36,7 +36,7 @@ from fastpriv.results import Bracket, SdpiConstant
 _LARGEST = 8
 #: Most cells that wait.
 _WAITING = 4096
-#: Cells between two looks at the clock.
+#: Cells between two checks of the time.
 _ROUND = 500
 #: Seeded random starts.
 _STARTS = 12
@@ -48,7 +48,7 @@ _NEWTON = 20
 _RAISES = 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
-#: Inputs up to which a step of linear algebra takes no time to speak of.
+#: Inputs up to which a step of linear algebra counts as cheap.
 _QUICK = 64
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
@@ -65,7 +65,7 @@ _SAME = 1e-6
 class Ratios:
     """The two divergences of distributions r, rW from p, q, and their ratio.
 
-    Ascents end where they are when the time is over.
+    Ascents stop when the time is over.
     """
 
     def __init__(self, rows: Floats, p: Floats, clock: Clock) -> None:
@@ -166,7 +166,7 @@ def _step_seconds(inputs: int) -> float:
 
 
 class SdpiSearch:
-    """Bounds on the constant so far, what attains the lower one, and levels to prove."""
+    """Bounds on the constant so far, the maximiser of the lower one, and levels to prove."""
 
     def __init__(self, rows: Floats, p: Floats, lower: float, upper: float, clock: Clock) -> None:
         self.ratios, self.lower, self.upper = Ratios(rows, p, clock), lower, upper
@@ -234,7 +234,7 @@ class SdpiSearch:
                     return
 
     def _prove(self, level: float, meter: Meter) -> Floats | None:
-        """Return an empty array if a level is proved, None if it is open, else what refutes it."""
+        """Return an empty array if a level is proved, None if it is open, else a counterexample."""
         ratios, p = self.ratios, self.ratios.p
         size = len(p)
         alone = (ratios.rows > 0.0).sum(axis=0) == 1
@@ -264,7 +264,7 @@ class SdpiSearch:
 # Two inputs, and the choice between both.
 
 
-#: Seconds of a step beyond which a search would take minutes.
+#: Most seconds of a step.
 _LONGEST_STEP = 1.0
 #: Probabilities of inputs and outputs below this number are not searched: rho^2 and eta have to do.
 _RARE = 2.0**-500
@@ -311,8 +311,8 @@ def entries_off(bracket: Bracket, error: float) -> Bracket:
 
     With q_t = p + t (q - p) and m_t = q_t W, D(qW || pW) is the integral of (1 - t) N_t(m - r)^2
     from 0 to 1, N_t(v)^2 = sum_y v(y)^2/m_t(y), and likewise D(q || p). An error of the entries
-    adds at most e |q - p| W to m - r, of which N_t is at most the norm of q - p (Cauchy-Schwarz),
-    and lowers m_t by a factor 1 - e at most. By Minkowski's inequality the root of S* is at most
+    adds at most e |q - p| W to m - r. Its N_t is at most the norm of q - p (Cauchy-Schwarz). The
+    error lowers m_t by a factor 1 - e at most. By Minkowski's inequality the root of S* is at most
     (root + e) / sqrt(1 - e).
     """
     e = 2.0 * error
@@ -373,7 +373,7 @@ def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
 def _two_inputs(
     rows: Floats, p: Floats, rho: Bracket, lower: float, upper: float
 ) -> tuple[float, float, Floats]:
-    """Narrow the ends of S* for two inputs, which rho and eta give first."""
+    """Narrow the bounds on S* for two inputs; rho and eta are the first bounds."""
     pair, order = _Pair(rows, p), [0, 1]
     if pair.curve(0.0)[1] < 0.0:
         pair, order = _Pair(rows[::-1].copy(), p[::-1].copy()), [1, 0]
@@ -412,7 +412,7 @@ def _peak(pair: _Pair) -> float:
 
 
 def _lowest(pair: _Pair, s: float, level: float) -> float:
-    """Take a Newton step from s towards the least F at a level, or return s if there is none."""
+    """Take a Newton step from s towards the minimum of F at a level, or return s."""
     rest = pair.rest - s
     if not 0.0 < rest < pair.rest:
         return s

@@ -32,7 +32,7 @@ def distances(sizes: tuple[int, ...]) -> Floats:
 
 
 def far_matrix(law: Wide, sizes: tuple[int, ...], epsilon: float) -> Floats:
-    """W[x, y] of a tilted distribution where some weights q(y) e^(-epsilon d(x, y)) underflow.
+    """Return W[x, y] of a tilted distribution if some weights q(y) e^(-epsilon d(x, y)) underflow.
 
     Powers of e^-epsilon are right to 3 n units in the last place. Weights are divided by their own
     sum, so that an output which is nearly certain has a probability of 1.
@@ -56,7 +56,7 @@ def wide_home(law: Wide, sizes: Sequence[int], epsilon: float) -> Wide:
 class Excess(NamedTuple):
     """A channel W[x, y] = q(y) (1 + u[x, y]): u, bounds on its errors, and 1 + u.
 
-    Where u is close to -1 the sum 1 + u would have lost its digits.
+    If u is close to -1, the sum 1 + u would have lost its digits.
     """
 
     u: Floats
@@ -89,7 +89,7 @@ def relative_excess(law: Floats, sizes: tuple[int, ...], epsilon: float) -> Exce
 def centred(u: Floats, growth: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Return r = W/p_Y - 1 under the prior p, and p_Y/q, the p-mean of 1 + u.
 
-    The likeliest row is subtracted first: differences from it are exact where rows are close.
+    The likeliest row is subtracted first: differences from it are exact if rows are close.
     """
     apart = u - u[np.argmax(p)]
     ratio = p @ growth

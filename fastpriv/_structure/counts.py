@@ -98,7 +98,7 @@ def log_binomials(n: int) -> Floats:
 
 
 def log_binomial_table(n: int) -> Floats:
-    """Return ln C(a, b) for a, b = 0 .. n, -inf where b > a, from the exact numbers."""
+    """Return ln C(a, b) for a, b = 0 .. n, -inf if b > a, from the exact numbers."""
     table = np.full((n + 1, n + 1), -math.inf)
     for a in range(n + 1):
         table[a, : a + 1] = [math.log(ways) for ways in _binomials(a)]
@@ -106,7 +106,7 @@ def log_binomial_table(n: int) -> Floats:
 
 
 def log_class_sizes(n: int, axes: int) -> Floats:
-    """Log of the number of databases with each counts (c_1, ..., c_axes), 0 where they exceed n.
+    """Return ln of the number of databases with counts (c_1, ..., c_axes), 0 if they exceed n.
 
     From exact binomials; for very many bits by sums of logarithms.
     """

@@ -26,7 +26,7 @@ class Geometry:
 
     @cached_property
     def _starts(self) -> Ints:
-        """The number of the first point whose leading digit is that of q^j, for j = 0 .. t."""
+        """Return the number of the first point with the leading digit of q^j, for j = 0 .. t."""
         return np.array([(self.q**j - 1) // (self.q - 1) for j in range(self.t + 1)])
 
     @cached_property

@@ -1,11 +1,11 @@
-"""Maximal correlation and contraction of bits where no permutation of the records matters.
+"""Maximal correlation and contraction of bits if no permutation of the records matters.
 
 The functions of n bits split into parts that permutations do not mix. Part k = 0 .. n/2 has one
 copy for every number of ones k .. n - k. The copies are all spanned alike, by
 
     f(x) = prod over l <= k of (x_(2l-1) - x_(2l)), restricted to the x with i ones,
 
-and the permutations of its rows. The operator g -> E(g(Y) | X = .) turns a copy into copies, so it
+and its permutations. The operator g -> E(g(Y) | X = .) turns a copy into copies, so it
 is one matrix of order n - 2k + 1 for each part (Schrijver 2005). Evaluated at x = (1, 0, ...,
 1, 0, rest), the pairs (y_(2l-1), y_(2l)) take k-th differences of p(y|x) in the overlap of x and y,
 
@@ -43,7 +43,7 @@ def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
     Parameters
     ----------
     entries : array (n + 1, n + 1, n + 1)
-        p(y|x) for i ones in x, j in y and t in both, 0 where there are no such pairs.
+        p(y|x) for i ones in x, j in y and t in both, 0 if there are no such pairs.
     log_p, log_q : arrays of length n + 1
         Log-probability of one x with i ones, and of one y with j ones.
 

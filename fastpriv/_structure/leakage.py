@@ -1,6 +1,6 @@
-"""Leakage of channels that act record by record, from the kernels of the rows.
+"""Leakage of channels that act record by record, from the kernels of the records.
 
-Under any prior, given as a vector over databases, one pass along the rows answers for all outputs
+The prior is a vector over databases. One pass along the records computes the leakage of all outputs
 at once: O(N n m), never an N x N matrix. Every kernel is divided by the largest entry of each
 column, near = W / max, and loss = 1 - near is stored beside it. Sums of losses have no negative
 terms, so a mechanism at epsilon 1e-8 keeps its digits.
@@ -39,7 +39,7 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
         parts = []
         for logs in kernel.log_relative.T:
             sums = v + logs[:, None]
-            if join is np.minimum:  # what is not allowed (inf) stays out, also where near is 0
+            if join is np.minimum:  # inf (not allowed) stays out, also if near is 0
                 sums[v == math.inf] = math.inf
             parts.append(join.reduce(sums, axis=0))
         return np.stack(parts)
@@ -54,20 +54,20 @@ def row_slack(kernels: Sequence[RowKernel]) -> float:
 
 
 def log_slack(kernels: Sequence[RowKernel]) -> float:
-    """Bound the relative error of its logarithm where logarithms are added up."""
+    """Bound the relative error of its logarithm if logarithms are added up."""
     return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
 
 
 def lost_losses(kernels: Sequence[RowKernel]) -> float:
-    """Bound what sums of losses, each at most a few terms long, may have lost to underflow."""
+    """Bound the underflow of sums of losses, each at most a few terms long."""
     rare = [kernel for kernel in kernels if ((kernel.loss > 0.0) & (kernel.loss < _FINE)).any()]
     return 4.0 * LEAST * sum(kernel.shape[0] for kernel in rare)
 
 
 def log_masses(weights: Floats, kernels: Sequence[RowKernel], logs: Floats | None = None) -> Floats:
-    """Log of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0.
+    """Return ln of sum_x weights[x] near[x, y] / sum of the weights, for every y; at most 0.
 
-    ``logs`` are those of the weights where some of them underflow.
+    ``logs`` are the logarithms of the weights if some of them underflow.
     """
     total = weights.sum()
     kept = weights / total
@@ -104,7 +104,7 @@ def vector_leakages(
 ) -> Leakages:
     """Return both leakages of every output of a record-by-record channel. Cost O(N n m).
 
-    ``logs`` are those of the prior where some of it underflows. With a tilt the channel is
+    ``logs`` are the logarithms of the prior if some of it underflows. With a tilt the channel is
     W[x, y] e^tilt[x], up to a factor for every y.
     """
     occurs = prior > 0 if logs is None else logs > -math.inf
@@ -132,7 +132,7 @@ def vector_leakages(
 class Column(NamedTuple):
     """One output y, every record's kernel divided by its largest p(y_i|.).
 
-    Over the databases that can occur: the log of the largest product of the rows' entries, the
+    Over the databases that can occur: the log of the largest product of the kernels' entries, the
     log of their mean, and a bound on the rounding error of the difference.
     """
 
@@ -169,11 +169,11 @@ def vector_gain(
     logs: Floats | None = None,
     occurs: np.ndarray | None = None,
 ) -> float:
-    """Largest H(X) - H(X | Y = y) under p(x|y) proportional to weights[x] W[x, y], rounded up.
+    """Return the largest H(X) - H(X | Y = y), p(x|y) proportional to weights[x] W[x, y].
 
-    ``logs`` are those of the weights where some of them underflow; ``occurs`` tells which outputs
-    do, if not all that have weight. Outputs too rare for a double count as the most that they
-    could tell, H(X). Cost O(N n m).
+    Rounded up. ``logs`` are the logarithms of the weights if some of them underflow. ``occurs``
+    marks the outputs that occur; by default all that have weight. Outputs whose probability
+    underflows count as H(X), the largest possible value. Cost O(N n m).
     """
     from scipy.special import xlogy
 

@@ -1,7 +1,7 @@
-"""Channels that act on each row of a database by itself.
+"""Channels that act on each record of a database separately.
 
-A mechanism such as E_d is a small channel for each row. Rows with equal channels share one object,
-so a million identical rows cost as much as one.
+A mechanism such as randomised response is a small channel for each record. Records with equal
+channels share one object, so a million identical records cost as much as one.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 
 #: Most lines of a joint distribution whose information is computed one by one.
 _LINES = 64
-#: How many values are sorted by the kernels of their rows at a time.
+#: Number of values that are sorted by the kernels of their records at a time.
 _BLOCK = 1 << 22
 
 
 def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
-    """Return the level at which n rows of m values are rounded to a matrix of doubles.
+    """Return the level at which n records of m values are rounded to a matrix of doubles.
 
-    It is below epsilon by as much as the rounding of the entries, products over n rows, can add to
-    ratios, to the root of a capacity and to that of a contraction. The ``room``, in units of
-    epsilon, is for measures that round the level of the matrix up.
+    Entries are products over n records. The level is below epsilon by as much as their rounding can
+    add to ratios, to the root of a capacity and to the root of a contraction. The ``room``, in
+    units of epsilon, is for measures that round the level of the matrix up.
     """
     return max(0.0, epsilon - 2.0 * math.sqrt(m) * (n + 4) * ULP - room * ULP * epsilon)
 
 
 class RowKernel:
-    """A channel for one row, p(y_i | x_i), given by its matrix."""
+    """A channel for one record, p(y_i | x_i), given by its matrix."""
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix = matrix
@@ -129,7 +129,7 @@ class RowKernel:
         return value
 
     def exported(self, n: int) -> Floats:
-        """Return the matrix that a product of n rows exports."""
+        """Return the matrix that a product of n records exports."""
         return self.matrix
 
     def largest_ratio(self) -> tuple[float, int, int]:
@@ -153,7 +153,7 @@ class RowKernel:
 
 
 class Symmetric(RowKernel):
-    """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one row).
+    """The m-ary symmetric channel R_epsilon (Wang-Ying-Zhang 2015, eq. (27) for one record).
 
     Besides the matrix it keeps ``off`` = b, the probability of each wrong value, and ``gap`` =
     a - b, because at small epsilon the difference of the rounded a and b has lost most digits.
@@ -235,12 +235,12 @@ class Symmetric(RowKernel):
         return outputs
 
     def exported(self, n: int) -> Floats:
-        """Return the matrix rounded inwards, for a product of n rows."""
+        """Return the matrix rounded inwards, for a product of n records."""
         return Symmetric(self.m, inner_level(self.epsilon, n, self.m)).matrix
 
     @property
     def mixing(self) -> float:
-        """The c in v <- v + c (sum - m v), which applies R to the row's axis."""
+        """The c in v <- v + c (sum - m v), which applies R to the record's axis."""
         return self.off
 
     @property
@@ -256,7 +256,7 @@ class Symmetric(RowKernel):
 
 
 class RowKernels(Sequence[RowKernel]):
-    """The channels of all rows: the distinct ones, and which of them each row uses."""
+    """The channels of all records: the distinct ones, and which of them each record uses."""
 
     def __init__(self, distinct: Sequence[RowKernel], assignment: Ints) -> None:
         self.distinct = tuple(distinct)
@@ -264,7 +264,7 @@ class RowKernels(Sequence[RowKernel]):
 
     @classmethod
     def symmetric(cls, sizes: Sequence[int], epsilon: float) -> RowKernels:
-        """Return R_epsilon on rows with the given numbers of values."""
+        """Return R_epsilon on records with the given numbers of values."""
         values, assignment = distinct_sizes(sizes)
         return cls([Symmetric(m, epsilon) for m in values], assignment)
 
@@ -275,13 +275,13 @@ class RowKernels(Sequence[RowKernel]):
         return self.distinct[int(self.assignment[i])]
 
     def replaced(self, i: int, kernel: RowKernel) -> RowKernels:
-        """Return the same kernels with another one at row ``i``."""
+        """Return the same kernels with another one at record ``i``."""
         assignment = self.assignment.copy()
         assignment[i] = len(self.distinct)
         return RowKernels([*self.distinct, kernel], assignment)
 
     def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
-        """Yield every distinct kernel with the rows that use it."""
+        """Yield every distinct kernel with the records that use it."""
         yield from zip(self.distinct, self._users, strict=True)
 
     @cached_property
@@ -293,12 +293,12 @@ class RowKernels(Sequence[RowKernel]):
 
     @property
     def sizes_in(self) -> tuple[int, ...]:
-        """Number of input values of each row."""
+        """Number of input values of each record."""
         return self._sizes(0)
 
     @property
     def sizes_out(self) -> tuple[int, ...]:
-        """Number of output values of each row."""
+        """Number of output values of each record."""
         return self._sizes(1)
 
     def _sizes(self, side: int) -> tuple[int, ...]:
@@ -308,7 +308,7 @@ class RowKernels(Sequence[RowKernel]):
 
 
 def distinct_sizes(sizes: Sequence[int]) -> tuple[list[int], Ints]:
-    """Return the distinct row sizes, and which of them each row has."""
+    """Return the distinct sizes of records, and which of them each record has."""
     values = sorted(set(sizes))
     if len(values) == 1:
         return values, np.zeros(len(sizes), dtype=np.int64)
@@ -346,10 +346,10 @@ def distinct(
 
 
 class TiltedRow(RowKernel):
-    """One row of a tilted product distribution, W[s, y] = q(y) R[s, y] / (R q)(s).
+    """One record of a tilted product distribution, W[s, y] = q(y) R[s, y] / (R q)(s).
 
-    Its logarithms are computed from epsilon and from differences of q. Those of the rounded matrix
-    would lose most digits at small epsilon.
+    Its logarithms are computed from epsilon and from differences of q. Logarithms of the rounded
+    matrix would lose most digits at small epsilon.
     """
 
     def __init__(self, kernel: RowKernel, law: Floats) -> None:
@@ -406,17 +406,17 @@ class TiltedRow(RowKernel):
 
     @cached_property
     def relative(self) -> Floats:
-        """W[s, y] / max W[., y]; 0 where y never comes out."""
+        """W[s, y] / max W[., y]; 0 if y has probability zero."""
         return np.asarray(np.exp(self.log_relative))
 
     @cached_property
     def loss(self) -> Floats:
-        """1 - near, without cancellation; 1 where y never comes out."""
+        """1 - near, without cancellation; 1 if y has probability zero."""
         return np.asarray(-np.expm1(self.log_relative))
 
 
 def draw_rows(kernels: RowKernels, rows: Codes, source: Source) -> Codes:
-    """Send every row of every database through its kernel, independently of the others."""
+    """Send every record of every database through its kernel, independently of the others."""
     if len(kernels.distinct) == 1:
         return kernels.distinct[0].thresholds.draw(rows, source)
     widest = max(kernel.shape[1] for kernel in kernels.distinct)

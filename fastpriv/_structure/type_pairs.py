@@ -1,8 +1,8 @@
-"""Sums over databases and outputs of given types, when all rows use one kernel.
+"""Sums over databases and outputs of given types, if all records use one kernel.
 
 A quantity that depends on a database x only through its type is a vector over types, and a sum
 over x of such a quantity times W[x, y] depends on the type of y alone. So measures of exchangeable
-rows need tables over pairs of types, and no list of databases.
+records need tables over pairs of types, and no list of databases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SMALL = 1e-300
 
 
 def type_laws(n: int, matrix: Floats) -> Floats:
-    """Return P(type of the output | type of the database) of n rows, the database's axes first.
+    """Return P(type of the output | type of the database) of n records, the database first.
 
     The distribution given the counts c is the polynomial prod_s (sum_y W[s, y] z_y)^c_s. All terms
     are positive: the relative error is at most ``laws_error(n, matrix)``. For an m x K matrix the
@@ -64,7 +64,7 @@ def _powers(n: int, row: Floats) -> list[Floats]:
 
 
 def laws_error(n: int, matrix: Floats) -> float:
-    """Bound the relative error of ``type_laws``: a product for each row, and sums over types."""
+    """Bound the relative error of ``type_laws``: a product for each record, and sums over types."""
     m, outputs = matrix.shape
     return ULP * float(n * (outputs + 1) + m * (n + 1) ** (outputs - 1))
 
@@ -72,8 +72,8 @@ def laws_error(n: int, matrix: Floats) -> float:
 def extreme_sums(n: int, logs: Floats, join: np.ufunc) -> Floats:
     """Return the largest or smallest sum of logs[x_i, y_i] over databases and outputs of two types.
 
-    ``join`` is ``np.maximum`` or ``np.minimum``. A type with a row of value v comes from one
-    without it, and that row has some value y. Cost O(n (n+1)^(m+K-2)).
+    ``join`` is ``np.maximum`` or ``np.minimum``. A type with a record of value v comes from one
+    without it, and that record has some output y. Cost O(n (n+1)^(m+K-2)).
     """
     m, unknown = len(logs), -math.inf if join is np.maximum else math.inf
     best = np.zeros((1,) * (sum(logs.shape) - 2))
@@ -94,21 +94,21 @@ def _joined(best: Floats, row: Floats, skipped: int, join: np.ufunc, unknown: fl
     grown = np.full((*best.shape[:skipped], *(size + 1 for size in best.shape[skipped:])), unknown)
     for y, gain in enumerate(row.tolist()):
         part = grown[_ahead(best.shape, skipped, y)]
-        # What no pair of databases makes stays unknown, also where the gain is infinite.
+        # Impossible pairs of types stay unknown, even if the gain is infinite.
         with np.errstate(invalid="ignore"):
             join(part, np.where(best == unknown, unknown, best + gain), out=part)
     return grown
 
 
 def _ahead(shape: tuple[int, ...], skipped: int, y: int) -> tuple[slice, ...]:
-    """Return the place in a table of one row more of the types that gain a row of value y."""
+    """Return the places, in a table of one record more, of types plus a record of value y."""
     moved = [int(k == y - 1) for k in range(len(shape) - skipped)]
     sizes = zip(moved, shape[skipped:], strict=True)
     return (*(slice(None),) * skipped, *(slice(up, size + up) for up, size in sizes))
 
 
 def sent(laws: Floats, row: Floats, skipped: int) -> Floats:
-    """Return sum_y row[y] laws(. - e_y): one more record leaves as y with weight row[y]."""
+    """Return sum_y row[y] laws(. - e_y): one more record has output y with weight row[y]."""
     grown = np.zeros((*laws.shape[:skipped], *(size + 1 for size in laws.shape[skipped:])))
     for y, weight in enumerate(row.tolist()):
         grown[_ahead(laws.shape, skipped, y)] += weight * laws
@@ -128,7 +128,7 @@ def rises(kernel: RowKernel) -> Floats:
 def rise_of_laws(fewer: Floats, steps: Floats) -> Floats:
     """Return the rows of ``type_laws`` minus its first one, from the table of n - 1 records.
 
-    One row that goes from 0 to v changes a distribution by sum_y (W[v, y] - W[0, y]) times the
+    A record that changes from 0 to v changes a distribution by sum_y (W[v, y] - W[0, y]) times the
     distribution of the others, moved by y. ``steps`` are these differences; with their absolute
     values the result bounds the sum of the terms. Outside of the types it holds no meaning.
     """
@@ -145,7 +145,7 @@ def rise_of_laws(fewer: Floats, steps: Floats) -> Floats:
 
 
 def pairs_fit(n: int, kernel: RowKernel) -> bool:
-    """Whether the tables over pairs of types of n rows are small enough."""
+    """Whether the tables over pairs of types of n records are small enough."""
     m, outputs = kernel.shape
     return bool((n + 1) ** (m + outputs - 2) <= _TABLE)
 
@@ -158,7 +158,7 @@ class TypePairs:
     n : int
         Number of records.
     kernel : RowKernel
-        The kernel of every row, m x K. Cost O((n+1)^(m+K-2)) numbers.
+        The kernel of every record, m x K. Cost O((n+1)^(m+K-2)) numbers.
     """
 
     def __init__(self, n: int, kernel: RowKernel) -> None:
@@ -177,7 +177,7 @@ class TypePairs:
 
     @cached_property
     def _turned(self) -> np.ndarray:
-        """Where to look from the output to the database, because that number does not underflow.
+        """Entries to take from output to database, because that number does not underflow.
 
         C(s) T[s, t] = C(t) T[t, s] for symmetric kernels, where C counts databases of a type.
         """
@@ -198,7 +198,7 @@ class TypePairs:
     def mean(self, costs: Floats) -> Floats:
         """Return the mean of sum_i costs[x_i, y_i] >= 0 over the pairs of two types, weighted by W.
 
-        One row after the other: the distribution of the others is that of n - 1 rows.
+        The costs of records are added one by one. The other records are a database of n - 1.
         """
         kernel, m, n = self.kernel, self.kernel.shape[0], self.n
         weights, fewer = kernel.matrix * costs, self._fewer
@@ -246,7 +246,7 @@ class TypePairs:
 
     @cached_property
     def log_tops(self) -> Floats:
-        """Log of prod max W[., y_i] for an output of each type, -inf where it never occurs."""
+        """Log of prod max W[., y_i] for an output of each type, -inf if it never occurs."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = self.outputs * np.log(self.kernel.column_maxima)[:, None]
         return np.asarray(np.where(self.outputs > 0, logs, 0.0).sum(axis=0))
@@ -261,7 +261,7 @@ class TypePairs:
         return np.asarray(log_weights[:, None] + self.log_laws)
 
     def log_lost(self, log_weights: Floats) -> Floats:
-        """Bound ln of what underflow can have taken from the sums over databases."""
+        """Bound ln of the loss by underflow in the sums over databases."""
         small = self.laws < _SMALL
         if isinstance(self.kernel, Symmetric):
             small &= self.laws.T < _SMALL
@@ -269,7 +269,7 @@ class TypePairs:
 
     @staticmethod
     def log_sum(terms: Floats) -> Floats:
-        """Return ln of the sum over the first axis of what is given by logarithms."""
+        """Return ln of the sum over the first axis of numbers given by their logarithms."""
         top = terms.max(axis=0)
         base = np.where(top > -math.inf, top, 0.0)
         with np.errstate(divide="ignore"):

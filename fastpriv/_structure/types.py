@@ -1,12 +1,12 @@
-"""Types of databases and classes of pairs, for programs that are symmetric in the rows.
+"""Types of databases and classes of pairs, for programs that are symmetric in the records.
 
 PD-DP and PD-I have the same form: for every output y choose a non-negative vector v_y over
 databases that varies by at most e^epsilon between neighbours, such that the v_y add up to a given b
-at least cost. If rows are exchangeable under the prior, a solution may be averaged over their
-permutations. So v_y(x) depends on the pair only through its *class*: how many rows of each
-exchangeable block hold value s in x and v in y. There remain one output for each type of y, and one
-equation for each type of x. If all blocks have one row, this is the plain program. If there is one
-block, it is the program on types.
+at minimum cost. If records are exchangeable under the prior, a solution may be averaged over their
+permutations. So v_y(x) depends on the pair only through its *class*: the number of records of each
+exchangeable block that hold value s in x and v in y. There remain one output for each type of y,
+and one equation for each type of x. If all blocks have one record, this is the plain program. If
+there is one block, it is the program on types.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.counts import composition_index, compositions, log_multinomial
 from fastpriv.spaces import Space
 
-Counts = tuple[tuple[int, ...], ...]  # per block, how many rows hold each value
+Counts = tuple[tuple[int, ...], ...]  # per block, how many records hold each value
 
 
 class Blocks(NamedTuple):
-    """The blocks of exchangeable records, and the number of values of the rows of each block."""
+    """The blocks of exchangeable records, and the number of values of a record in each block."""
 
     rows: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
 
     @classmethod
     def single(cls, n: int, m: int) -> Blocks:
-        """All rows in one block."""
+        """Put all records in one block."""
         return cls((tuple(range(n)),), (m,))
 
 
 class Classes(NamedTuple):
     """The classes of databases x against one output y of a given type.
 
-    For every block b and value v, a class fixes how many of the rows of b where y holds v have
-    each value in x. This is one composition for each cell (b, v). Classes are numbered in C order
-    of the cells, the largest first, so that the numbers of neighbours are close.
+    For every block b and value v, take the records of b with value v in y. A class fixes how many
+    of them have each value in x. This is one composition for each cell (b, v). Classes are
+    numbered in C order of the cells, the largest first, so that the numbers of neighbours are
+    close.
     """
 
     cells: list[tuple[int, int, int]]  # block, value of y, number of records
@@ -53,8 +54,8 @@ class Classes(NamedTuple):
     source: Ints  # ordered pairs of neighbouring classes: x ...
     target: Ints  # ... and x'
     count_ratio: Floats  # number of x in the source class over that in the target class
-    size_ratio: Floats  # number of databases of the target's type over that of the source's
-    share: Floats  # fraction of the rows of x with the value that changes which lead to the target
+    size_ratio: Floats  # databases of the target's type over databases of the source's
+    share: Floats  # fraction of the records with the changing value that lead to the target
     band: int  # largest |source - target|
 
     def number(self, x: Ints, y: Ints, blocks: Blocks) -> Ints:
@@ -67,7 +68,7 @@ class Classes(NamedTuple):
         return numbers
 
     def held(self, v: int, m: int) -> Ints:
-        """Return [s, class]: how many rows with v in y hold s in x. All rows are in one block."""
+        """Return [s, class]: how many records with v in y hold s in x, if there is one block."""
         counts = np.zeros((m, len(self.row)), dtype=np.int64)
         for (_, value, w), stride in zip(self.cells, self.strides, strict=True):
             if value == v:
@@ -112,7 +113,7 @@ class Types(NamedTuple):
 def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
     """Compositions of one cell, ln of their multinomials, and the moves between them.
 
-    A move (from, to, s, t) takes one row from value s to value t.
+    A move (from, to, s, t) changes one record from value s to value t.
     """
     table = compositions(total, parts)
     place = {c: k for k, c in enumerate(table)}
@@ -129,7 +130,7 @@ def _cell(total: int, parts: int) -> tuple[Ints, Floats, Ints]:
 
 
 def types_of(blocks: Blocks) -> Types:
-    """List the types of databases whose rows come in exchangeable blocks."""
+    """List the types of databases whose records come in exchangeable blocks."""
     per_block = [
         compositions(len(rows), m) for rows, m in zip(blocks.rows, blocks.sizes, strict=True)
     ]
@@ -181,7 +182,7 @@ def classes_against(kind: Counts, types: Types) -> Classes:
 class Stack(NamedTuple):
     """The classes against all types of outputs, one type after the other."""
 
-    starts: Ints  # where each block begins, and where the last ends
+    starts: Ints  # start of each block, and the end of the last
     kind: Ints  # type of y, per class
     row: Ints  # type of x
     distance: Ints

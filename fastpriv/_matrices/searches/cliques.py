@@ -1,7 +1,7 @@
 """Selections of one row from each of several slices that may carry more than a given level.
 
 Let the values be split into A and B, and let t be the probability of A. The information of the
-output is that about the part, plus that within the parts:
+output is the information about the part, plus the information within the parts:
 
     I <= F(t) + t C_A + (1 - t) C_B,
 
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 #: Cells of a range of angles.
 _ANGLES = 1 << 13
-#: More than what rounding and the sums of rows change.
+#: Bounds the effect of rounding and of the sums of rows.
 _SLACK = 1e-12
-#: Values of l (times k/4, where it is 1 for rows that hardly differ) and of t that are tried.
+#: Values of l (times k/4, which is 1 for rows that hardly differ) and of t that are tried.
 _SLOPES = tuple(0.3 + 0.1 * j for j in range(13))
 _LEAST = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
 #: The same as shares of 1/k, for rows that are all alike.
@@ -69,7 +69,7 @@ def binary_entropy(t: Floats) -> Floats:
 
 
 def pair_limit(t: Floats, z: float) -> Floats:
-    """Bound what two rows of an affinity of at least z reveal at weights t and 1 - t.
+    """Bound the information of two rows of affinity at least z, at weights t and 1 - t.
 
     With r = 2 sqrt(t (1 - t)), and e(r) the entropy h(t), this is e(r) - e(r z): e is convex.
     """
@@ -81,9 +81,9 @@ def pair_limit(t: Floats, z: float) -> Floats:
 def _largest(k: int, weight: float, sign: float, fixed: int = 0, least: float = 0.0) -> float:
     """Bound the largest sign (l s - H) over k values with few different probabilities.
 
-    ``fixed`` values have the ``least`` probability, j others have u and the rest v, both no less.
-    Roots of u and v lie on an ellipse. Over a cell of its angle, s is between what the ends of its
-    terms add up to. H is concave in u, so it is smallest at an end.
+    ``fixed`` values have the probability ``least``, j others have u and the rest v, both at least
+    ``least``. Roots of u and v lie on an ellipse. Over a cell of its angle, bounds of the terms add
+    up to bounds of s. H is concave in u, so it is smallest at a bound of u.
     """
     worst, free, mass = -math.inf, k - fixed, 1.0 - fixed * least
     first, still = fixed * math.sqrt(least), float(fixed * _term(np.array(least)))
@@ -122,14 +122,14 @@ def _top(x: Floats) -> Floats:
 def excess(k: int, slope: float) -> float:
     """Bound K(l), the largest l s - H over distributions on k values.
 
-    The derivative of l s is infinite where a probability is 0. Inside, l S/(2 x) + 2 ln x with
+    The derivative of l s is infinite if a probability is 0. Inside, l S/(2 x) + 2 ln x with
     x = sqrt(p_a) has one value, so that there are at most two different probabilities.
     """
     return _largest(k, slope, 1.0)
 
 
 def alike_limit(k: int, z: float) -> float:
-    """Bound the capacity of k rows of which any two have an affinity of at least z.
+    """Bound the capacity of k rows, any two with an affinity of at least z.
 
     Either some p_a is below t, so that I <= F(p_a) + (1 - p_a) C with the capacity C of the other
     rows. Or none is, and the largest H - l z s has at most two probabilities above
@@ -173,7 +173,7 @@ NEVER = Test(math.inf, math.inf, 0.0, 0.0, 0.0, 0.0)
 
 
 def part_limit(level: float, t: float) -> float:
-    """Return what k - 1 rows may carry so that k rows with some p_a <= t carry at most a level.
+    """Bound the capacity of k - 1 rows so that k rows with some p_a <= t carry at most a level.
 
     I <= h(p_a) + (1 - p_a) C with the capacity C of the others, and this rises in p_a while
     C <= ln((1 - t)/t).
@@ -218,7 +218,7 @@ _ROWS = 1 << 12
 _PAIR = 24
 #: Pairs below this share of the largest capacity of a pair are bounded roughly.
 _NEAR = 0.25
-#: Fraction of rows outside from which it does not help to look at them first.
+#: Fraction of rows outside above which they are not tried first.
 _SPLIT = 0.5
 #: Share of the pairs that a test of three rows allows for.
 _MOST = 0.98
@@ -228,12 +228,12 @@ _CELLS = 2048
 _WORDS = 4
 #: Selections that are listed at once.
 _LISTED = 256
-#: Candidates between two looks at the clock.
+#: Candidates between two checks of the time.
 _BUDGET = 1 << 22
 
 
 def mean_questions(m: int) -> float:
-    """Bound the mean length of a Huffman code for m values: the largest where all are equal."""
+    """Bound the mean length of a Huffman code for m values: equal weights are the worst."""
     depth = m.bit_length() - 1
     mean = depth + 2.0 - 2.0 ** (depth + 1) / m
     return mean if m == 1 << depth else raised(mean, 4.0)
@@ -291,7 +291,7 @@ class Cliques:
         return most
 
     def levels(self, level: float, m: int) -> Floats:
-        """Return what j of m rows must carry if all of them carry more than a level, j = 0 .. m."""
+        """Return the level that j of m rows exceed if all m rows exceed a level, j = 0 .. m."""
         least = np.zeros(m + 1)
         least[m] = level
         for j in range(2, m):
@@ -420,7 +420,7 @@ def _prove_parts(
 ) -> Iterator[None]:
     """Bound the capacity of all but one row of a selection, for tests of whole selections.
 
-    The bound is for the slices of all nodes, so it is looked for if these have one number of them.
+    The bound is for the slices of all nodes. It needs nodes with equal numbers of slices.
     """
     m, others = len(nodes[0].slices), {len(node.slices) for node in nodes}
     loose, enough = (part_limit(level, t) for t in (_LOOSE, _ENOUGH))

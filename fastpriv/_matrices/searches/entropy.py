@@ -33,12 +33,12 @@ from fastpriv.results import Bracket
 #
 # The distributions (t, 1-t) with an entropy of at least b are those with x <= t <= 1-x. The
 # information is concave in t. For any output distribution q it is at most t D(W_0 || q) + (1-t)
-# D(W_1 || q), which is linear in t. Taken at the output distribution of an end, it meets the
-# information there.
+# D(W_1 || q), which is linear in t. If q is the output distribution at t = x or t = 1-x, this bound
+# equals the information there.
 
 
 def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
-    """Bracket of the largest I(X; Y) with H(X) >= b for two rows; it is at most ``most``.
+    """Bracket the largest I(X; Y) with H(X) >= b for two rows; it is at most ``most``.
 
     Cost O(K), without a search.
     """
@@ -65,7 +65,7 @@ def _entropy(t: float) -> float:
 
 
 def _moved(x: float, end: float, b: float) -> float:
-    """Move x towards an end, by growing steps, until its entropy is surely on that side of b."""
+    """Move x towards ``end`` until its entropy is certainly on that side of b."""
     step = roundoff(4.0) * x
     while abs(end - x) > step:
         x += math.copysign(step, end - x)
@@ -76,7 +76,7 @@ def _moved(x: float, end: float, b: float) -> float:
 
 
 def _divergences(rows: Floats, t: float) -> tuple[float, float]:
-    """D of both rows from their mixture with weights t and 1-t."""
+    """Return D of both rows from their mixture with weights t and 1-t."""
     apart = rows[0] - rows[1]
     q = t * rows[0] + (1.0 - t) * rows[1]
     return (
@@ -156,11 +156,11 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
     return value + sum_error(2 * outputs, 64) * rough + sum_error(len(far), 64) * size
 
 
-# Records peeled off one by one.
+# A bound that removes records one by one.
 #
-# Let A be the bit, Z a look at it alone, and let records X_1 .. X_k have outputs Y_1 .. Y_k. Their
+# Let A be the bit, Z its own output, and let records X_1 .. X_k have outputs Y_1 .. Y_k. Their
 # outputs are independent given the records. With Q the probability of A = 1 given Y_1 .. Y_k and
-# f(Q) minus the mean entropy of A after the look,
+# f(Q) minus the mean entropy of A given Z,
 #
 #     I(A; Z, Y) + t H(A, X) = (1 + t) H(A) + E f(Q) + t sum_j H(X_j | A, X_1 .. X_(j-1)).
 #
@@ -169,9 +169,9 @@ def _database_bound(far: Floats, logs: Floats, t: float, b: float, outputs: int)
 #
 #     F(Q) = max over distributions of X_k given A of E f(Q after Y_k) + t H(X_k | A),
 #
-# and the records are peeled off one by one. If f is the largest of some lines, then so is F: a line
-# for each output is chosen, after which the best distribution of X_k given A = a has a closed form
-# that does not depend on Q. Lines are replaced by the chords of F between points of a grid, which
+# and the records are removed one by one. If f is the largest of some lines, then so is F. For a
+# choice of a line for each output, the best distribution of X_k given A = a has a closed form that
+# does not depend on Q. Lines are replaced by the chords of F between points of a grid, which
 # lie above the convex F.
 
 #: Points of a grid for the search of t.
@@ -189,8 +189,8 @@ _STEPS = 24
 def peeled_bound(look: Floats, others: list[Floats], b: float) -> float:
     """Bound I of a bit and all outputs over distributions with H >= b, rounded up.
 
-    ``look`` has the two output distributions of the bit's own row, ``others`` the matrices of the
-    other rows, with two outputs each. Cost O(rows points^3).
+    ``look`` has the two output distributions of the bit itself, ``others`` the matrices of the
+    other records, with two outputs each. Cost O(records points^3).
     """
     x, value = golden(  # the bound is convex in t
         lambda x: _peeled_at(look, others, b, math.exp(x), _COARSE), _COLDEST, _WARMEST, _STEPS
@@ -218,7 +218,7 @@ def _peeled_at(look: Floats, others: list[Floats], b: float, t: float, points: i
 
 
 def _told(q: Floats, look: Floats) -> Floats:
-    """Return minus the mean entropy of a bit of prior probability q after the look."""
+    """Return minus the mean entropy of a bit of prior probability q given its own output."""
     total = np.zeros_like(q)
     for first, second in look.T.tolist():
         u, v = q * first, (1.0 - q) * second
@@ -271,14 +271,14 @@ _LEAST_INFORMATION = 1e-8
 _BOXED = 64
 #: Most variables of a bound over slices: Newton's method takes the cube of them.
 _VARIABLES = 400
-#: Variables up to which a bound takes milliseconds.
+#: Variables up to which a bound counts as cheap.
 _QUICK = 100
 #: Seconds past a time limit after which not even these are begun.
 _GRACE = 0.3
 #: Shares of the limit in which every search shows what it can do; the tightest has the rest.
 _TRIAL_OF_BOXES = 0.1
 _TRIAL = 0.2
-#: Most units of work of the trial of boxes. Where they suit, they need less.
+#: Most units of work of the trial of boxes.
 _BOXES = 3e9
 #: Most records that are peeled off.
 _PEELED = 64
@@ -294,14 +294,14 @@ P = TypeVar("P", Box, Cell, Node)
 
 
 class Constrained:
-    """The rows of a channel, and the largest information about one of them for any b."""
+    """The records of a channel, and the largest information about one of them for any b."""
 
     def __init__(self, individuals: list[Individual]) -> None:
         self.individuals = individuals
 
     @classmethod
     def of_matrix(cls, matrix: Floats, sizes: tuple[int, ...]) -> Constrained:
-        """Return the rows of a database, those of equal roles once."""
+        """Return the records of a database; of records with equal roles, one."""
         table = matrix[:, matrix.any(axis=0)].reshape(*sizes, -1)
         kept: list[int] = []
         for i, m in enumerate(sizes):
@@ -313,9 +313,10 @@ class Constrained:
     def near_uniform(self, r: float) -> Bracket:
         """Bound the largest information over priors p with D(p || u) <= r, u the uniform one.
 
-        With A the row, I_p(A; Y) <= D(p_AY || u_A u_Y) = D(p_AY || u_AY) + E_p ln u_AY/(u_A u_Y).
-        The first term is at most r. By Pinsker's inequality the second is at most I_u and
-        sqrt(r/2) times the range of its means given the database.
+        Let A be the record. Then
+        I_p(A; Y) <= D(p_AY || u_A u_Y) = D(p_AY || u_AY) + E_p ln u_AY/(u_A u_Y). The first term is
+        at most r. By Pinsker's inequality the second is at most I_u and sqrt(r/2) times the range
+        of its means given the database.
         """
         lower = upper = 0.0
         for individual in self.individuals:
@@ -330,7 +331,7 @@ class Constrained:
 
 
 def _swap(table: Floats, i: int, j: int) -> bool:
-    """Whether exchanging two rows only permutes the outputs."""
+    """Whether exchanging two records only permutes the outputs."""
     swapped = np.swapaxes(table, i, j)
     columns = [np.ascontiguousarray(t.reshape(-1, t.shape[-1]).T) for t in (table, swapped)]
     before, after = (sorted(column.tobytes() for column in part) for part in columns)
@@ -373,7 +374,7 @@ class Search:
         return 0.1 * self.gap * min(1.0, self.lower)
 
     def deadline(self, share: float) -> float:
-        """Return what the meter shows when a fraction of the limit is used."""
+        """Return the reading of the meter at a fraction of the limit."""
         return share * self.meter.limit
 
     def too_late(self, individual: Individual) -> bool:
@@ -391,8 +392,8 @@ class Search:
         self.lower = max(self.lower, value)
 
     def run(self) -> Bracket:
-        """Return both ends."""
-        rng = np.random.default_rng(0)  # where climbs start; what they reach is checked
+        """Return the lower and the upper bound."""
+        rng = np.random.default_rng(0)  # used only to choose starting points
         for individual in self.individuals:
             starts = [individual.even, individual.best[1]]
             individual.best = 0.0, individual.even
@@ -484,7 +485,7 @@ class Search:
         )
 
     def peels(self, individual: Individual) -> bool:
-        """Whether there is a bound row by row, and time for it."""
+        """Whether there is a record-by-record bound, and time for it."""
         left = self.meter.room()
         return (
             len(individual.slices) == 2
@@ -494,7 +495,7 @@ class Search:
         )
 
     def by_rows(self, individuals: list[Individual]) -> float:
-        """Return an upper bound for bits whose other rows have two outputs each."""
+        """Return an upper bound if the record is a bit and the others have two outputs each."""
         tops = []
         for each in individuals:
             self.meter.spend(_PEEL * len(each.others))
@@ -562,12 +563,12 @@ class Search:
         return node
 
     def whole(self, individual: Individual, problem: Problem, p: Floats) -> Node:
-        """Bound over all priors, with tangents at p, and ascend from where it is attained."""
+        """Bound over all priors, with tangents at p, and ascend from the maximiser."""
         node = problem.root(p, problem.ample(), self.floor, self.reach)
         self.climb(individual, node.p)
         return node
 
     def by_database(self, individuals: list[Individual]) -> float:
-        """Return an upper bound from what the output reveals about the whole database."""
+        """Return an upper bound from the information about the whole database."""
         end = self.deadline(0.5)
         return max(database_bound(each, self.b, self.meter, end) for each in individuals)

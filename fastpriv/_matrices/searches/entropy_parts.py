@@ -1,4 +1,4 @@
-"""One row of a database as its slices, the databases for each of its values.
+"""One record of a database as its slices, the databases for each of its values.
 
 Let V be the output distribution of a distribution pi on the inputs of a slice. The divergence D(V
 || r) is convex in pi. It has two kinds of upper bounds that are linear in pi up to a multiple of
@@ -30,7 +30,7 @@ _CLIMB = 500
 _CLIMB_WORK = 1 << 26
 #: Steps that it always takes.
 _LEAST_CLIMB = 8
-#: Most rows of a slice whose contraction is computed. That of others is taken to be 1.
+#: Most rows of a slice whose contraction is computed. Larger slices use the bound 1.
 _CONTRACTED = 256
 #: Output probabilities of the uniform prior below which a mean of all rows is mixed in.
 _RARE = 1e-100
@@ -137,7 +137,7 @@ class Slice:
         return Line(self.eta, values, sum_error(len(self.r) + len(law), 160) * size)
 
     def from_maximum(self, most: float, d: Floats, t: float) -> Line:
-        """Turn D(V || r + d) + t H(pi) <= most, for all laws, into a line."""
+        """Turn D(V || r + d) + t H(pi) <= most, for all distributions, into a line."""
         values, doubt = self.towards(d)
         return Line(t, most - values, doubt + roundoff(4.0) * abs(most))
 
@@ -146,13 +146,14 @@ class Slice:
         logs = np.log1p(d / self.r)
         shift = math.fsum(map(kernels.divergence, self.r, self.r + d, -d))
         size = np.abs(self.E) @ (np.abs(logs) + np.abs(d) / (self.r + d)) + shift
-        lost = self.r @ (np.abs(d) / (self.r + d))  # where r + d cancels
+        lost = self.r @ (np.abs(d) / (self.r + d))  # cancellation in r + d
         return shift - self.E @ logs, sum_error(len(self.r), 160) * size + roundoff(4.0) * lost
 
     def tells_most(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether ascents from the inputs find no law with a larger D(V || r + d) + t H than p.
+        """Whether ascents from the inputs find no distribution with a larger D + t H than p.
 
-        It only chooses what is tried. Where a small t overflows, the comparison fails.
+        D is D(V || r + d). The result only guides the search. If a small t overflows, the
+        comparison is False.
         """
         with np.errstate(all="ignore"):
             return self._ascents_agree(p, d, t)
@@ -172,7 +173,7 @@ class Slice:
         return bool(values[1:].max() <= values[0] + _SAME * t)
 
     def lines(self, simplex: Simplex, p: Floats) -> tuple[Floats, Floats]:
-        """Return what the kernel combines: values and doubt per input, and the two thetas."""
+        """Return the arguments of the kernel: values and doubt per input, and the two thetas."""
         near = simplex.B @ simplex.heights
         loose = simplex.rough * (np.abs(simplex.B) @ simplex.heights)
         if self.by_inputs:  # between corners the bound is never above the one between inputs
@@ -185,7 +186,7 @@ class Slice:
 
 
 class Individual:
-    """One row of the database, with all its slices in the form the kernels take.
+    """One record of the database, with all its slices in the form the kernels take.
 
     A block is given for each value: the output distributions, and the logarithms of the numbers of
     databases that have them. ``doubt`` bounds the errors of these logarithms.
@@ -193,8 +194,8 @@ class Individual:
 
     look: Floats  #: distributions of the part of the output that depends on the record alone
     rest: Floats  #: distributions of the rest of the output, for every input
-    order: Ints  #: pairs of outputs of the rest, the first of which may have the larger posterior
-    others: list[Floats]  #: channels of the other rows, if each acts by itself
+    order: Ints  #: pairs of outputs of the rest; the first may have the larger posterior
+    others: list[Floats]  #: channels of the other records, if they act separately
 
     def __init__(self, blocks: list[tuple[Floats, Floats]], doubt: float = 0.0) -> None:
         self.W = np.ascontiguousarray(np.concatenate([rows for rows, _ in blocks]))
@@ -213,10 +214,10 @@ class Individual:
 
     @classmethod
     def looked_at(cls, look: Floats, others: list[Floats], order: Ints) -> Individual:
-        """Return a row of a channel that acts row by row: its own channel, and those of others.
+        """Return a record of a record-by-record channel: its own channel and the others.
 
         Every prior has a symmetric one whose posteriors of the first value, given the outputs of
-        the other rows, are in the given ``order``.
+        the other records, are in the given ``order``.
         """
         rest: Floats = np.ones((1, 1))
         for kernel in others:
@@ -297,7 +298,7 @@ class Individual:
         return float(sum(_ASCENT * part.rows.size * (2 * len(part.rows)) for part in self.slices))
 
     def separates(self, p: Floats, d: Floats, t: float) -> bool:
-        """Whether every slice by itself seems to tell most at the law p, for q = r + d and t."""
+        """Whether p seems to be the best distribution in every slice, for q = r + d and t."""
         return t > 0.0 and all(
             part.tells_most(own, d, t)
             for part, own in zip(self.slices, self.split(p), strict=True)
@@ -336,13 +337,13 @@ def _contraction(rows: Floats) -> float:
 #
 # A box is a range of the probability of every input, and of every value of the record. In a box
 # that is not too wide, the information plus a multiple of the entropy lies below a concave
-# quadratic function (kernel ``box_bound``), whatever the number of outputs. A box is cut where that
-# gains most.
+# quadratic function (kernel ``box_bound``), whatever the number of outputs. A box is cut in the
+# place that lowers the bound most.
 
 #: Multipliers that are tried for the first ranges, and their widening, to cover rounding.
 _BOX_MULTIPLIERS = np.exp(np.linspace(-9.0, 5.0, 57))
 _BOX_WIDER = 1e-12
-#: First multiplier t, relative to that of the best prior.
+#: First multiplier t, relative to the multiplier of the best prior.
 _WARMER = 1.5
 #: Smallest first multiplier.
 _COLDEST = 1e-9
@@ -351,7 +352,7 @@ _BOX_WORK = 24
 
 
 class Boxes:
-    """A row of the database, under H(X) >= b, and the boxes of its priors."""
+    """A record of the database, under H(X) >= b, and the boxes of its priors."""
 
     def __init__(self, individual: Individual, b: float) -> None:
         self.individual, self.b = individual, b - individual.doubt
@@ -409,7 +410,7 @@ class Boxes:
 
 @dataclass
 class Box:
-    """Ranges of the probabilities, the bound over them, and what attains it."""
+    """Ranges of the probabilities, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -478,9 +479,9 @@ def _steps(inputs: int) -> tuple[Floats, int]:
 
 
 class Bit:
-    """A row with two values, described by the posterior of the first one, under H(X) >= b.
+    """A record with two values, described by the posterior of the first one, under H(X) >= b.
 
-    If the output has a part that depends on the row alone, posteriors given the rest are enough.
+    If part of the output depends on the record alone, posteriors given the rest are enough.
 
     If an output or a value has probability zero, the conditional probabilities given it are not
     defined. Such priors are limits of others, and information and bounds are continuous.
@@ -552,7 +553,7 @@ class Bit:
 
 @dataclass
 class Cell:
-    """Ranges of the posteriors, the bound over them, and what attains it."""
+    """Ranges of the posteriors, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     low: Floats
@@ -621,7 +622,7 @@ class Problem:
 
     @classmethod
     def single(cls, part: Slice, d: Floats, t: float) -> Problem:
-        """Return max over laws of a slice of D(V || r + d) + t H."""
+        """Return the maximum of D(V || r + d) + t H over distributions of a slice."""
         made = cls([part], np.zeros_like(part.E), 0.0)
         made.held = len(made.base) + 1
         made.extra, made.extra_doubt = part.towards(d)
@@ -632,7 +633,7 @@ class Problem:
         return np.split(p, self.edges[1:-1])
 
     def start(self, t: float) -> Floats:
-        """Return a point where the bound is finite."""
+        """Return a point with a finite bound."""
         thetas = [max(part.eta, part.proved.theta, 1e-300) for part in self.slices]
         blocks = [
             [0.25 * min(1.0, t / theta)] * 2 + [0.1 * self.scale] * self.corners for theta in thetas
@@ -679,13 +680,13 @@ class Problem:
         return self.bound(simplices, gibbs(self.logs), z, mu, floor, reach)
 
     def ample(self) -> float:
-        """Return a t that leaves room for all thetas."""
+        """Return a t that is large enough for all thetas."""
         return self.scale + 2.0 * max(max(part.eta, part.proved.theta) for part in self.slices)
 
 
 @dataclass
 class Node:
-    """Simplices, the bound over them, and what attains it."""
+    """Simplices, the bound over them, and its maximiser."""
 
     bound: float  #: on the information over it
     simplices: list[Simplex]

@@ -16,8 +16,8 @@ answer reveals at most as much as the best pair.
 A third bound is for slices that are easy to distinguish. Construct a channel with one input for
 each slice: every output has its smallest probability among the rows of the slice, and the rest goes
 to an output that belongs to this slice alone. Every selection is a garbling of this channel,
-because the extra output of a slice can be redistributed to what its row has more. The bound is good
-if the rows of a slice have similar overlaps with the other slices.
+because the extra output of a slice can be redistributed to the outputs that its row has more often.
+The bound is good if the rows of a slice have similar overlaps with the other slices.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Laws:
 
     D(w, q) = sum w ln(w/q) - w + q is bounded above in one of two ways: as the sum of
     w ln w - w, known once and for all, and a product of w with -ln q, which costs little but has
-    an error of about K ulp; and where that error matters as in ``kernels.capacities``, with the
-    relative error of a few ulp that divergences of any size deserve.
+    an error of about K ulp; and if that error matters as in ``kernels.capacities``, with a
+    relative error of a few ulp.
     """
 
     def __init__(self, table: Floats) -> None:
@@ -89,7 +89,7 @@ class Laws:
         return Laws(np.ascontiguousarray(self.table[rows]))
 
     def mean(self, rows: Ints, law: Floats) -> tuple[Floats, Floats]:
-        """Law of the output when rows are drawn with given probabilities, as a sum q + c."""
+        """Output distribution of rows with given probabilities, as a sum q + c."""
         q, c = np.empty(self.outputs), np.empty(self.outputs)
         kernels.output_law(self.table[rows], law, q, c)
         return q, c
@@ -104,7 +104,7 @@ class Laws:
         return np.asarray(np.minimum.reduce(parts))
 
     def divergences(self, rows: Ints, q: Floats, c: Floats, enough: float) -> Floats:
-        """Bound D(w, q + c) of some rows from above; precisely where ``enough`` is in doubt."""
+        """Bound D(w, q + c) of some rows from above; precisely if near ``enough``."""
         floor = np.maximum(q, _NEVER)
         logs, dots = np.log(floor), self._dots
 
@@ -186,7 +186,7 @@ _ALIVE = 1 << 11
 _PAIRS = 1 << 22
 #: Entries of pairs that are always compared.
 _PAIR_WORK = 1 << 22
-#: Pairs per row up to which listing them costs about as much as bounding a node.
+#: Pairs per row up to which they are listed in any case.
 _PAIRS_PER_ROW = 16
 #: Fraction of the pairs of a node below which they are bounded one by one.
 _FEW = 0.3
@@ -312,7 +312,7 @@ class Search:
 
     def scatter(self, nodes: list[Node]) -> None:
         """Ascend from random selections of nodes that cannot be listed, for a part of the limit."""
-        rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
+        rng = np.random.default_rng(0)  # used only to choose starting points
         end = self.meter.used() + _SCATTER * self.meter.limit
         open_nodes = [n for n in nodes if 2 < len(n.slices) <= MANY and n.selections > _ALIVE]
         for node in open_nodes * _STARTS:
@@ -513,7 +513,7 @@ _SEARCH_KERNELS = (
 )
 #: Fractions of the limit at which branch and bound and the list of cliques take turns.
 _TURNS = (0.06, 0.5, 0.58, 1.0)
-#: Fraction before a pair is bounded, where there are too many rows for cliques.
+#: Fraction before a pair is bounded, if there are too many rows for cliques.
 _BEFORE = 0.35
 #: Units of work of a search without a time limit.
 _WORK = 1e9

@@ -1,13 +1,13 @@
 """The largest leakage over all priors, for one gain function: branch and bound over strategies.
 
-A strategy says which action follows each output. For one strategy the posterior gain is linear in
-the prior, so that the best prior solves a linear program. For all strategies at once, a prior p
+A strategy chooses an action for each output. For one strategy the posterior gain is linear in the
+prior, so that the best prior solves a linear program. For all strategies at once, a prior p
 with vulnerability t is divided for each output y among the actions w: p = sum_w z[y, w] and
 t = sum_w t[y, w], where z[y, w] has vulnerability at most t[y, w]. This relaxation is a linear
-program too, and is often exact. Where it is not, the actions allowed after one output are divided.
+program too, and is often exact. If it is not, the actions allowed after one output are divided.
 
-A bound is proved by its multipliers, not by the solver's word. For weights c[y] of the outputs and
-mixed actions m[y, w], whose gain is at most the vulnerability V,
+A bound is proved by its multipliers, not by the solver's status. For weights c[y] of the outputs
+and mixed actions m[y, w], whose gain is at most the vulnerability V,
 
     sum_y max_w <p W_y, g_w>  <=  sum_y c[y] V(p)
                                   + sum_x p(x) sum_y max_w (W[x, y] g[w, x] - c[y] m[y, w](x)).
@@ -35,7 +35,7 @@ _WORK = 2e10
 _LARGEST = 1 << 19
 #: Seconds after which HiGHS gives up on one program.
 _SECONDS = 600.0
-#: What a share of the prior costs at an action that is not allowed; gains are at most 1.
+#: Cost of a share of the prior at an action that is not allowed; gains are at most 1.
 _FORBIDDEN = 4.0
 
 Mask = NDArray[np.bool_]
@@ -176,7 +176,7 @@ class Relaxation:
         self._model = Model(np.zeros(whole + 1), least, rows)
 
     def solve(self, allowed: Mask) -> _Node:
-        """Bound the leakage where only some actions are allowed after each output."""
+        """Bound the leakage if only some actions are allowed after each output."""
         outputs, actions, size = self.shape
         divided = self._gains.size
         cost = np.where(allowed[:, :, None], -self._gains, _FORBIDDEN)
@@ -191,7 +191,7 @@ class Relaxation:
         bound = self.problem.proved(weights, mixtures @ self.problem.gain, allowed)
         z = np.maximum(answer.values[:divided], 0.0).reshape(self.shape)
         place = divided + outputs * actions
-        # The output where the relaxation gains most over one action, and that action.
+        # The output at which the relaxation gains most over one action, and that action.
         whole = np.maximum(answer.values[place : place + size], 0.0)
         values = np.where(allowed, (self._gains * whole).sum(axis=2), -math.inf)
         spare = (z * self._gains).sum(axis=(1, 2)) - values.max(axis=1)

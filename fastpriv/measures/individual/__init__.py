@@ -1,4 +1,4 @@
-"""Individual capacity: the most an output can reveal about one record, over all priors.
+"""Individual capacity: the most an output reveals about one record, over all priors.
 
 ``capacity``: the public functions, and which algorithm answers. ``adversary``: search over all
 priors. ``copies``: one value through randomised response. ``equal_records``: many records through

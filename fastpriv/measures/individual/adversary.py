@@ -19,9 +19,9 @@ from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.measures.inputs import table
 from fastpriv.results import Adversary, IndividualCapacity
 
-#: Largest table whose equal rows are looked for.
+#: Largest table that is searched for equal rows.
 _COMPARED = 1 << 24
-#: Gap of the channel capacity where it only caps an upper bound.
+#: Gap of the channel capacity if it only caps an upper bound.
 _CLOSE = 1e-3
 #: Gap that one step of the algorithm meets.
 _ANY = 1e300
@@ -37,8 +37,7 @@ _TASKS = 16
 def as_query(channel: AbstractChannel) -> tuple[Query, Floats]:
     """Return a query and a table with the output distribution of each answer.
 
-    In general every database is an answer of its own, except that databases with equal rows of
-    the matrix share one.
+    In general every database is its own answer. Databases with equal rows of the matrix share one.
     """
     matrix = table(channel)
     kinds = channel.record_kinds
@@ -54,7 +53,7 @@ def _query_as_query(channel: QueryChannel) -> tuple[Query, Floats]:
 def capped(
     leak: IndividualCapacity, most: float, channel: AbstractChannel, clock: Clock
 ) -> IndividualCapacity:
-    """Bound a leak whose upper bound is at least ``most``, for want of time, by the capacity."""
+    """Bound a leak by the channel capacity if its upper bound is at least ``most``."""
     if leak.upper < most:
         return leak
     hurry = searched_entries(channel) > _LARGE and clock.left() < _SECOND
@@ -107,7 +106,7 @@ def searched(
         [query.database(group, v, int(x)) for v, x in zip(values, best.choice, strict=True)]
     )
     if not group:
-        if (databases[0] == databases[1]).all():  # all laws are equal: any other database will do
+        if (databases[0] == databases[1]).all():  # equal distributions: take any other database
             bit = query.space.sizes.index(2)
             databases[1, bit] = 1 - databases[1, bit]
         group = (int(np.flatnonzero(databases[0] != databases[1])[0]),)
@@ -133,7 +132,7 @@ def allowing_for_errors(leak: IndividualCapacity, channel: AbstractChannel) -> I
     leak = widened(leak, channel.matrix_error)
     if not isinstance(channel, TiltedChannel):
         return leak
-    bracket = channel.widened(leak)  # at small epsilon the rounded matrix says nothing
+    bracket = channel.widened(leak)  # at small epsilon the rounded matrix is useless
     return IndividualCapacity(bracket.lower, bracket.upper, leak.adversary)
 
 
@@ -143,9 +142,9 @@ def _spread(
     search: Callable[..., Selection],
     run: Callable[..., Any],
 ) -> Selection:
-    """Search every problem by itself, in pieces where there are few; the largest bound holds.
+    """Search every problem separately, in pieces if there are few; return the largest bound.
 
-    A piece has some of the candidates of the first slice and all those of the others.
+    A piece has some candidates of the first slice and all candidates of the other slices.
     """
     pieces = -(-_TASKS // len(problems))
     tasks = [

@@ -1,4 +1,4 @@
-"""Individual and group capacity: the most an output can tell about one row, or about k rows."""
+"""Individual and group capacity: the most an output reveals about one or k records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ __all__ = ["cross_capacity", "group_capacity", "individual_capacity", "max_indiv
 _SET_GAP = 1e-3
 #: Largest matrix of a record-by-record channel that is searched for an adversary.
 _SEARCHED = 1 << 20
-#: Most rows of several sizes whose outputs are counted.
+#: Most records of several sizes whose outputs are counted.
 _COUNTED = 1 << 12
 
 
@@ -74,11 +74,10 @@ def individual_capacity(
     time_limit: float | None = 60.0,
     executor: Any = None,
 ) -> IndividualCapacity:
-    """Individual channel capacity: the most an output can reveal about one record, in nats.
+    """Bound the individual channel capacity: the most an output reveals about one record, in nats.
 
-    C_1 = max over records i and priors of I(X_i; Y) (Wu-Xia-He 2020, Definition 5). The other
-    records may depend on record i in any way, so C_1 can be much more than independent records
-    leak.
+    C_1 = max I(X_i; Y) over records i and priors (Wu-Xia-He 2020, Definition 5). Records may
+    depend on each other, so C_1 can exceed the leakage under independent records.
 
     Parameters
     ----------
@@ -87,25 +86,26 @@ def individual_capacity(
         for value x.
     priors : {"all", "independent", "markov"} or PriorSet
         Priors that an adversary may have. Convex sets are searched to a gap of 1e-3 or more. Markov
-        chains, and sets of bits with bounded probabilities, are for records of two values.
+        chains and sets of bits with bounded probabilities need records of two values.
     gap : float
-        Width to reach, in nats, and relative to capacities below one nat.
+        Width of the bracket to reach, in nats; relative if the capacity is below one nat.
     time_limit : float or None
-        Seconds after which the bracket is returned as it stands, wider but valid. None bounds the
-        work instead, so that the bracket is the same on every machine.
+        Seconds after which the bracket is returned, wider but valid. None bounds the work instead:
+        the bracket is then the same on every machine.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to search a matrix or a query under all priors, in at least 16 tasks.
+        Runs the search of a matrix or a query under all priors, in at least 16 tasks.
 
     Returns
     -------
     IndividualCapacity
         A bracket, rounded outwards, with the ``adversary`` that attains its lower bound: the
-        record, a database for each of its values, and the distribution of these values.
+        record, a database for each of its values, and the distribution of these values. It is None
+        if the search over a set of priors, or a very large channel, does not list databases.
 
     Notes
     -----
-    Closed forms answer randomised response and equal bits; other channels are searched by branch
-    and bound. Costs, limits and proofs are on the page "Individuals" of the documentation.
+    Randomised response and equal bits have closed forms. Other channels are searched by branch and
+    bound. The page "Individuals" of the documentation has costs, limits and proofs.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def individual_capacity(
     """
     kind = _kind(priors)
     if kind == "markov" and isinstance(channel, HammingChannel) and channel.space.m:
-        kind = "all"  # the worst adversary makes all rows equal, which is a chain
+        kind = "all"  # the worst adversary makes all records equal: a chain
     if kind == "all":
         return group_capacity(channel, 1, gap=gap, time_limit=time_limit, executor=executor)
     mechanism, gap = as_channel(channel), check.real(gap, "gap", least=0.0)
@@ -164,7 +164,7 @@ def group_capacity(
     time_limit: float | None = 60.0,
     executor: Any = None,
 ) -> IndividualCapacity:
-    """Group channel capacity: the most an output can reveal about k records together, in nats.
+    """Bound the group channel capacity: the most an output reveals about k records, in nats.
 
     C_k = max over groups G of k records and all priors of I(X_G; Y) (Wu-Xia-He 2020, Definition
     17). It is at most k C_1 (Theorem 4 there), and C_n is the channel capacity.
@@ -174,15 +174,14 @@ def group_capacity(
     channel : channel or 2-D array
         The mechanism.
     k : int
-        Size of the group, 1 .. n. Groups that differ only by records of the same role are searched
-        once.
+        Size of the group, 1 .. n.
     gap, time_limit, executor
         As for :func:`individual_capacity`.
 
     Returns
     -------
     IndividualCapacity
-        A bracket with the adversary that attains its lower bound.
+        A bracket, rounded outwards, with the adversary that attains its lower bound.
 
     Examples
     --------
@@ -212,7 +211,7 @@ def max_individual_capacity(
     *,
     time_limit: float = 60.0,
 ) -> float:
-    """Largest information gain of a single output about one record, over priors, in nats.
+    """Return the largest information gain of a single output about one record, in nats.
 
     max over records i, priors and outputs y of ln p(y | x_i)/p(y) (Wu-Xia-He 2020, Definition 8).
     Over independent records this is the differential privacy level (Theorem 1 there). Over all
@@ -226,7 +225,7 @@ def max_individual_capacity(
         Priors that an adversary may have. Over a set this is ``pml_level(channel, priors,
         row="worst")``.
     time_limit : float
-        Seconds for a search over a set, after which the level is the upper bound found so far.
+        Seconds for a search over a set. If they run out, the level is the upper bound so far.
 
     Returns
     -------
@@ -264,10 +263,10 @@ def largest_leak(
 def _product_largest_leak(
     channel: ProductChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
-    """Bits with one channel by the number of flips. Others are searched while the matrix is small.
+    """Enumerate flips for bits with one channel. Search other channels if the matrix is small.
 
-    Otherwise rows with one channel go by types. For others some of the rows are searched for the
-    lower bound, and the upper bound is the capacity of all rows.
+    Otherwise records with one channel are bounded by types. For other records, a search of some of
+    them gives the lower bound. The upper bound is the capacity of all records.
     """
 
     def search(part: ProductChannel) -> IndividualCapacity:
@@ -290,7 +289,7 @@ def _product_largest_leak(
 def _hamming_largest_leak(
     channel: HammingChannel, k: int, gap: float, time_limit: float | None
 ) -> IndividualCapacity:
-    """Closed form for rows of one size. Otherwise a bracket, narrowed by a search while small."""
+    """Use the closed form for records of one size. Otherwise narrow a bracket by a search."""
     clock = Clock(math.inf if time_limit is None else time_limit)
     kinds = row_kernels(channel)
     bracket = by_copies(kinds, channel.kernels.assignment, k, clock)
@@ -307,17 +306,17 @@ def _hamming_largest_leak(
     return IndividualCapacity(best.lower, upper, best.adversary)
 
 
-# Cross capacity: the most an output can reveal about a person's value in another data set.
+# Cross capacity: the most an output reveals about a person's value in another data set.
 
 
 def cross_capacity(
     channel: AbstractChannel | ArrayLike, k: int, *, gap: float = 1e-9, time_limit: float = 60.0
 ) -> Bracket:
-    """Most that an output can reveal about a person's value in another data set, in nats.
+    """Bound the most an output reveals about a person's value in another data set, in nats.
 
     A record of k values in a second data set may depend on the first data set in any way. The
-    result is the largest capacity of a channel with k records chosen from those of W (Wu-Xia-He
-    2020, Proposition 6, C^{2,1} there).
+    result is the largest capacity of k rows of the matrix W (Wu-Xia-He 2020, Proposition 6, C^{2,1}
+    there).
 
     Parameters
     ----------
@@ -348,7 +347,7 @@ def cross_capacity(
     time_limit = check.real(time_limit, "time_limit", least=0.0)
     if k == 1:
         return Bracket(0.0, 0.0)
-    # Some optimal input distribution has at most as many records as there are outputs.
+    # Some optimal input distribution has at most as many databases as there are outputs.
     if k >= min(mechanism.output_count, mechanism.space.size):
         return capacity(mechanism, gap)
     return best_databases(mechanism, k, gap, time_limit)
@@ -361,7 +360,7 @@ def best_databases(channel: AbstractChannel, k: int, gap: float, time_limit: flo
 
 
 def searched_databases(channel: AbstractChannel, k: int, gap: float, time_limit: float) -> Bracket:
-    """By a search over the answers."""
+    """Search the output distributions of the answers."""
     sizes = channel.space.sizes
     if k == 2 == max(sizes):  # any two databases of bits differ in some bit
         single = largest_leak(channel, 1, gap, time_limit)
@@ -387,7 +386,7 @@ def searched_databases(channel: AbstractChannel, k: int, gap: float, time_limit:
 def _hamming_best_databases(
     channel: HammingChannel, k: int, gap: float, time_limit: float
 ) -> Bracket:
-    """Closed form if every record that has a choice has at least k values."""
+    """Use the closed form if every record with more than one value has at least k values."""
     kinds = row_kernels(channel)
     rows = [kinds[t] for t in channel.kernels.assignment.tolist() if kinds[t].m > 1]
     few = len(rows) <= _COUNTED or k == 2 or {row.m for row in rows} == {k}

@@ -31,7 +31,7 @@ _SECONDS = 60.0
 _ROUNDS = 12
 #: Units of work of the programs for two parts.
 _HALVING = 1 << 24
-#: Units of work of a search without a time limit, some seconds.
+#: Units of work of a search without a time limit.
 _WORK = 4e9
 #: Share of what is open that further distributions must take off to be worth a round.
 _OPEN = 0.2
@@ -77,7 +77,7 @@ def convex_leak(
     check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
     matrix = np.array(channel.nearest_matrix(), order="C")
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
-    if priors.symmetric():  # rows of one role are alike for the set, too
+    if priors.symmetric():  # records of one role are alike for the set, too
         rows = [i for i in np.unique(channel.record_kinds, return_index=True)[1] if i in rows]
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
@@ -88,7 +88,7 @@ def convex_leak(
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
-    """Return what a prior of the set reveals about one of the rows, and an upper bound."""
+    """Return bounds on the largest information about one of the records, over the set."""
     best, parts = 0.0, []
     for row in rows:
         best = max(best, row.climbed(meter))
@@ -112,7 +112,7 @@ def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[
 
 
 def _enough(best: float, gap: float) -> float:
-    """Return an upper bound that is close enough to what is reached."""
+    """Return the upper bound at which the search may stop."""
     return best + gap * min(1.0, best)
 
 
@@ -127,7 +127,7 @@ class _Part(NamedTuple):
 
 
 class _Row:
-    """One row of the database: the joint law of its value and the output, linear in the prior."""
+    """One record: the joint distribution of its value and the output, linear in the prior."""
 
     def __init__(
         self, channel: AbstractChannel, matrix: Floats, priors: ConvexPriors, i: int
@@ -144,8 +144,8 @@ class _Row:
         return np.tile(np.eye(self.m), (self.W.shape[1], 1, 1))
 
     def climbed(self, meter: Meter) -> float:
-        """Return what ascents from several priors reach, each step towards the best law."""
-        rng = np.random.default_rng(0)  # where ascents start; what they reach is computed
+        """Return the information that ascents reach, each step towards the best distribution."""
+        rng = np.random.default_rng(0)  # used only to choose starting points
         count, best = len(self.laws), 0.0
         for shares in [np.full(count, 1.0 / count), *rng.dirichlet(np.ones(count), _STARTS)]:
             joint = np.tensordot(shares, self.laws, 1)
@@ -165,7 +165,7 @@ class _Row:
         return best
 
     def bound(self, simplices: Floats, best: float, gap: float) -> tuple[_Part, float]:
-        """Bound what is told over simplices; return also what a law reaches, at least ``best``."""
+        """Bound the information over simplices; return also the largest value reached so far."""
         heights, bound = _minus_entropy(simplices), math.inf
         joint, g, tangent = self.laws[-1], np.zeros((self.m, self.W.shape[1])), self.tangents[0]
         for _ in range(_ROUNDS):
@@ -196,7 +196,7 @@ class _Row:
         return joint
 
     def _largest(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the largest mean over the set, rounded up, and the joint law of who has it."""
+        """Return the largest mean over the set, rounded up, and its joint distribution."""
         least, law = self.priors.smallest_sum(-weights)
         return -least, self._joint(law)
 
@@ -222,9 +222,9 @@ class _Row:
         """Maximise the linear bound over mixtures of distributions; None if the solver fails.
 
         Variables are the shares of distributions, the weights of corners and the bound on H(A).
-        Joint distributions may differ from those of the corners at a price. So there is always a
-        solution, and multipliers for simplices that no prior reaches. Returns the value, the joint
-        distribution, its multipliers, and the mixture of tangents.
+        Joint distributions may differ from the mixtures of corners at a price. So there is always
+        a solution, with multipliers for simplices that no prior reaches. Returns the value, the
+        joint distribution, its multipliers, and the mixture of tangents.
         """
         count, pairs = len(self.laws), self.m * self.W.shape[1]
         outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
@@ -303,7 +303,7 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
 
 def some_laws(priors: ConvexPriors, count: int) -> list[Floats]:
     """Return distributions of a set in several directions."""
-    rng = np.random.default_rng(0)  # where searches start; what they reach is computed
+    rng = np.random.default_rng(0)  # used only to choose starting points
     return [priors.smallest_sum(rng.random(priors.size))[1] for _ in range(count)]
 
 

@@ -1,10 +1,10 @@
-"""Individual capacity of channels that act row by row, by priors under which rows are copies.
+"""Individual capacity of record-by-record channels, by priors under which records are copies.
 
-For E_d with rows of one size, copies are optimal: whatever the other records do, record j reveals
-most about a value V if it is an injective function of V (the proof is on the page "Individuals" of
-the documentation). For larger groups, or rows of several sizes, copies give a lower bound. Upper
-bounds are the sum of the rows' capacities, k times a bound for one record, and the capacity of the
-best pair of databases times a number of yes-or-no questions.
+For randomised response (E_d) on records of one size, copies are optimal. Whatever the other records
+are, record j reveals most about a value V if it is an injective function of V. The proof is on the
+page "Individuals" of the documentation. For larger groups, or records of several sizes, copies give
+a lower bound. There are three upper bounds: the sum of the records' capacities, k times a bound for
+one record, and the capacity of the best pair of databases times a number of yes-or-no questions.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from fastpriv.spaces import Space
 Search = Callable[[ProductChannel], IndividualCapacity]
 #: Most values of a group that are listed.
 _VALUES = 1 << 16
-#: Rows that are tried before all rows.
+#: Records that are tried before all records.
 _FEW = 1 << 12
 #: Information that may be lost to underflow, in nats.
 _LOST = 1e-290
 #: Relative error of a binomial tail from SciPy is far below this factor.
 _TAIL_ERROR = 1.0 + 1e-6
-#: Share of ln 2 from which on a few records show a bit: the bracket is then narrow enough.
+#: Share of ln 2 above which the bracket of a few records is narrow enough.
 _ALMOST = 1.0 - 2.0**-36
 #: Masses above are scaled down by it.
 _HUGE = 1e250
-#: Epsilon from which on a row shows its value: what it hides, about e^-epsilon nats, is far less
-#: than separates the logarithm of a whole number from any double.
+#: Largest epsilon that is used. Beyond it an output hides about e^-epsilon nats of its record,
+#: far less than separates the logarithm of a whole number from any double.
 _SHOWN = 1e4
 #: Most entries in a list of partitions.
 _ENTRIES = 1 << 21
-#: Entries that there is always time for, some milliseconds.
+#: Most entries in a list of partitions if less than ``_SECOND`` is left.
 _QUICK = 1 << 18
 #: Most copies whose partitions may fit. Three values have n^2/12 of them.
 _COPIES = 8000
-#: Seconds that long lists may take.
+#: Seconds that must be left for a long list.
 _SECOND = 1.0
-#: Multiplications for all values together, about a tenth of a second.
+#: Most multiplications for all values together.
 _WORK = 2e8
 #: Fewest points of a grid.
 _LEAST = 128
@@ -72,23 +72,23 @@ _CODE_ENTRIES = 1 << 22
 
 
 def row_kernels(channel: HammingChannel) -> list[Symmetric]:
-    """Return the distinct rows of E_d, with an epsilon whose multiples and squares are finite."""
+    """Return the distinct kernels, with an epsilon whose multiples and squares are finite."""
     if channel.epsilon <= _SHOWN:
         return channel.symmetric()
     return [Symmetric(kernel.m, _SHOWN) for kernel in channel.symmetric()]
 
 
 def opposite_capacity(rows: list[Symmetric]) -> Bracket:
-    """Capacity of two databases that differ in all the given rows, in closed form.
+    """Return the capacity of two databases that differ in all the given records, in closed form.
 
-    Of the two values that a row may hold, R_epsilon shows the true one with odds e^epsilon to 1,
-    whatever m is. So a sufficient statistic is d, the number of records whose output agrees with
-    the first database minus the number that agrees with the second:
+    Between the two values that a record may hold, R_epsilon outputs the true one with odds
+    e^epsilon to 1, for every m. So a sufficient statistic is d, the number of records whose output
+    agrees with the first database minus the number that agrees with the second:
 
         C = sum_(d > 0) (P(d) + P(-d)) phi(tanh(epsilon d/2)),
         phi(s) = ((1 + s) ln(1 + s) + (1 - s) ln(1 - s))/2.
 
-    Cost O(n) for rows of one size, O(n^2) otherwise.
+    Cost O(n) for records of one size, O(n^2) otherwise.
     """
     if not rows or rows[0].epsilon == 0.0:
         return Bracket(0.0, 0.0)
@@ -98,7 +98,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
             return Bracket(lower, log_up(2.0))
     epsilon = rows[0].epsilon
     law = _net_law(rows)
-    # A gain is at least 0.4 of this, so what is left out is below an ulp of the sum.
+    # A gain is at least 0.4 of this, so the omitted terms are below an ulp of the sum.
     sizes = law * np.minimum(0.125 * (epsilon * np.arange(1.0, len(law) + 1.0)) ** 2, 1.0)
     kept = np.flatnonzero(sizes > 1e-20 * sizes.max() / len(law)).tolist()
     terms = [law[d] * _gain(epsilon * (d + 1)) for d in kept]
@@ -115,9 +115,9 @@ def _gain(loss: float) -> float:
 
 
 def _net_law(rows: list[Symmetric]) -> Floats:
-    """P(d) + P(-d) for d = 1 .. n, d = rows that show the true value minus the opposite one.
+    """Return P(d) + P(-d) for d = 1 .. n, d = true outputs minus opposite outputs.
 
-    For rows of one size m the masses from d = n down to 0 obey a recurrence with positive terms,
+    For records of one size m the masses from d = n down to 0 obey a recurrence with positive terms,
     a i q_i = z (n-i+1) q_(i-1) + b (2n-i+2) q_(i-2), where q_i is the mass at d = n - i, and a, b
     and z are the probabilities of the true value, the opposite one and all others. Moreover
     P(-d) = e^(-epsilon d) P(d).
@@ -146,11 +146,10 @@ def _net_law(rows: list[Symmetric]) -> Floats:
 
 
 def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Bracket, Floats]:
-    """Return the capacity of copies of one row, and a law of its value that reaches the lower end.
+    """Return the capacity of copies of one record, and a distribution for the lower bound.
 
-    The channel is the same for all values, so the uniform distribution is optimal. Where its
-    information is not known well, the uniform distribution on two values may have a higher lower
-    bound.
+    The channel is symmetric in the values, so the uniform distribution is optimal. If its bracket
+    is wide, the uniform distribution on two values may have a higher lower bound.
     """
     m = kernel.m
     if m == 1:
@@ -167,12 +166,12 @@ def copied_information(kernel: Symmetric, copies: int, clock: Clock) -> tuple[Br
 
 
 def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
-    """Capacity of the best k databases, where every record has at least k values.
+    """Return the capacity of the best k databases, if every record has at least k values.
 
-    In the best k databases every record is an injective function of a value V of k, which is
-    uniform. An output reveals about V only if it is one of the k values that its row may hold, and
-    then it is an output of R_epsilon on k values. So the result is the mean, over the number of
-    such rows, of the information in so many copies.
+    In the best k databases every record is an injective function of a uniform value V of k. An
+    output reveals V only if it is one of the k values that its record may hold. Then it is an
+    output of R_epsilon on k values. So the result is the mean, over the number of such outputs, of
+    the information in so many copies.
     """
     if k == 2:
         return opposite_capacity(rows)
@@ -197,7 +196,7 @@ def _binomial(n: int, hit: float, miss: float) -> Floats:
 
 
 def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> IndividualCapacity:
-    """Bracket for groups of k records. Every other row copies a row of the group of its size."""
+    """Bracket groups of k records. Every other record copies one of the group of its size."""
     space = Space.of(tuple(kinds[t].m for t in which.tolist()))
     size = np.asarray(space.sizes)
     live = np.flatnonzero(size > 1)
@@ -222,7 +221,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> Indi
 
 
 def _one_row(rows: list[Symmetric], clock: Clock) -> float:
-    """Return a bound for one record: that of copies, or by yes-or-no questions if sizes differ."""
+    """Bound one record: by copies, or by yes-or-no questions if sizes differ."""
     if not rows:
         return 0.0
     if len({row.m for row in rows}) == 1:
@@ -251,10 +250,10 @@ def _copying(
 def by_part(
     channel: ProductChannel, entries: int, k: int, search: Search, most: float
 ) -> IndividualCapacity:
-    """Bracket from a search over the rows of largest capacity, as many as give a small matrix.
+    """Bracket by a search over the records of largest capacity whose matrix is small.
 
-    Further rows can only help an adversary, so this is a lower bound. The upper bound is the sum of
-    ln m over the rows of the group, or the capacity of all rows, or ``most``, if that is less.
+    Further records can only help an adversary, so this is a lower bound. The upper bound is the
+    smallest of ln m summed over the group, the capacity of all records, and ``most``.
     """
     kernels = channel.kernels
     told = np.array([row_capacity(kernel, 1e-3)[0].lower for kernel in kernels.distinct])
@@ -286,12 +285,12 @@ def by_part(
 
 
 def copies_bracket(copies: int, kernel: Symmetric, clock: Clock) -> Bracket:
-    """Information about a uniform value in copies of it, each sent through R_epsilon.
+    """Bracket the information about a uniform value in copies of it through R_epsilon.
 
     The bracket is as narrow as rounding allows while the partitions can be listed: for m = 3 up to
     2800 copies, for m = 10 up to 60. Otherwise it is the better one of :func:`extended` and
     :func:`~fastpriv.measures.individual.copies.merged`. Cost O(min(m, n)) for each partition of n
-    into at most m parts. With less than a second left only short lists are made.
+    into at most m parts. If less than a second is left, only short lists are made.
     """
     if kernel.m == 1 or copies == 0 or kernel.epsilon == 0.0:
         return Bracket(0.0, 0.0)
@@ -310,7 +309,7 @@ def copies_bracket(copies: int, kernel: Symmetric, clock: Clock) -> Bracket:
 
 
 def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
-    """Mean of the information in r copies over a distribution of r = 0 .. n, n at least 1.
+    """Bracket the mean information in r copies over a distribution of r = 0 .. n, n >= 1.
 
     Cost O(min(m, n)) for each partition of each r that is listed.
     """
@@ -326,7 +325,7 @@ def mixed_bracket(law: Floats, kernel: Symmetric) -> Bracket:
 
 
 def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) -> Bracket:
-    """Bracket for n copies, more than j that can be listed, from those for j - 1 and j.
+    """Bracket the information in n copies, n > j, from the brackets for j - 1 and j copies.
 
     I_j <= I_n <= I_j + (n - j)(I_j - I_(j-1)), and I_n <= ln m. Moreover I_n >= ln m - (m - 1) (1 -
     (sqrt(a) - sqrt(b))^2)^n with the probabilities a and b of the true value and of another one:
@@ -336,8 +335,8 @@ def extended(copies: int, kernel: Symmetric, last: list[Bracket], fitting: int) 
     all_of_it = math.log(kernel.m)
     rise = (copies - fitting) * (at.upper - before.lower)
     most = min(log_up(kernel.m), raised(at.upper + rise, 4.0))
-    # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2)). Near 1 its square is taken from what it
-    # leaves, 2 sqrt(a b) + (m - 2) b, where nothing cancels.
+    # sqrt(a) - sqrt(b) = sqrt(a) (1 - e^(-epsilon/2)). If its square is near 1, one
+    # minus the square is computed as 2 sqrt(a b) + (m - 2) b, which does not cancel.
     apart = kernel.stay * math.expm1(-0.5 * kernel.epsilon) ** 2
     half = math.exp(-0.5 * kernel.epsilon)
     rest = kernel.stay * half * (2.0 + (kernel.m - 2) * half)
@@ -374,7 +373,7 @@ def partitions(n: int, m: int) -> Ints:
 
 
 def listed(copies: int, kernel: Symmetric) -> Bracket:
-    """Information in copies, by a list of the partitions. Relative errors are counted below."""
+    """Bracket the information in copies, by a list of the partitions."""
     if copies == 0:
         return Bracket(0.0, 0.0)
     m, epsilon = kernel.m, kernel.epsilon
@@ -435,19 +434,18 @@ def posterior_gains(near: Floats, minus: Floats, mean: Floats, share: Floats) ->
 # Information in noisy copies of one value, by the distribution of a sum of exponentials.
 #
 # Let V = v, and let c_u be the number of outputs u among n copies. With L the logarithm of the sum
-# of e^(epsilon c_u) over u != v, they tell I_n = ln m - E ln(1 + e^(L - epsilon c_v)). Given that r
-# outputs are wrong, they are spread evenly over m - 1 values. The distribution of L is built up
-# value by value on a grid. Where a new sum lies between two points of the grid, its probability is
+# of e^(epsilon c_u) over u != v, the information is I_n = ln m - E ln(1 + e^(L - epsilon c_v)). If
+# r outputs are wrong, they are spread evenly over m - 1 values. The distribution of L is built up
+# value by value on a grid. If a new sum lies between two points of the grid, its probability is
 # divided between them so that the mean of L does not change. The functions ln(e^L + s) are convex
 # and increasing in L, and so are their compositions, with second derivatives in 0 .. 1/4. So every
 # division with a step d of the grid raises the expectation, by at most d^2/32.
 
 
 def merged(copies: int, kernel: Symmetric, clock: Clock) -> Bracket | None:
-    """Information about a uniform value in copies of it, m at least 3. None if that takes long.
+    """Bracket the information about a uniform value in copies, m >= 3. None if it costs too much.
 
-    Cost O(m n^1.5) for each point of the grid, of which there are as many as a second allows. The
-    width is about m (epsilon n/points)^2/32.
+    Cost O(m n^1.5) for each point of the grid. The width is about m (epsilon n/points)^2/32.
     """
     n, m, epsilon = copies, kernel.m, kernel.epsilon
     usual = min(n, 12.0 * math.sqrt(n) + 24.0)  # counts of one value that are not rare
@@ -464,8 +462,8 @@ def merged(copies: int, kernel: Symmetric, clock: Clock) -> Bracket | None:
     grid = step * np.arange(points + 1)
     missed = np.logaddexp(0.0, grid[:, None] - epsilon * (n - seen))  # column r: r wrong outputs
     mean = float((law * missed).sum(axis=0) @ right[::-1])
-    # What is left out or beyond the grid, sums of positive terms, logarithms of factorials, and
-    # places on the grid.
+    # Errors of omitted terms, terms beyond the grid, sums of positive terms, logarithms of
+    # factorials, and places on the grid.
     rough = n * m * _RARE * 4.0 + (64.0 * m * (n * math.log(n + 2.0) + 64.0) + points) * ULP
     error = (rough + m * beyond) * (epsilon * n + math.log(m) + 1.0)
     told = math.log(m) - mean
@@ -520,7 +518,7 @@ def _largest(n: int, kernel: Symmetric) -> tuple[int, float]:
 def _between(values: Floats, step: float, points: int) -> tuple[Ints, Floats]:
     """Return the points of the grid below the values, and the share of the way to the next.
 
-    Values beyond the grid, where some count is above the largest, go to its end.
+    Values beyond the grid go to its last point. Some count is then above the largest.
     """
     place = np.minimum(values / step, points - 1.0).astype(np.int64)
     return place, np.clip(values / step - place, 0.0, 1.0)
@@ -536,12 +534,13 @@ def _binomials(n: int, hit: float, miss: float) -> Floats:
     return np.where(c <= r, np.exp(logs + xlogy(c, hit) + xlogy(rest, miss)), 0.0)
 
 
-# Group capacity of E_d: rows outside a group as check symbols of a code on the group's values.
+# Group capacity of randomised response: records outside a group as check symbols of a code on the
+# group's values.
 #
 # A group of k records with m values each holds a word v of Z_m^k. Let every record of the database
-# be a linear function f_j(v) modulo m, the rows of the group its coordinates. The outputs are noisy
-# looks at the m^k words of a linear code. Adding a word only renames the outputs, so the uniform
-# distribution is the best one. Let c_fu be how often output u occurs among the rows with the
+# be a linear function f_j(v) modulo m, the records of the group its coordinates. The outputs are
+# noisy versions of the m^k words of a linear code. Adding a word only renames the outputs, so the
+# uniform distribution is optimal. Let c_fu count the output u among the records with the
 # function f. The probability of v given the outputs is proportional to e^(epsilon score), score =
 # sum_f c_(f, f(v)). So the information is a sum over the counts. It is a lower bound of the group
 # capacity. An upper bound for bits is on the page "Individuals" of the documentation.
@@ -550,10 +549,10 @@ def _binomials(n: int, hit: float, miss: float) -> Floats:
 def with_code(
     bracket: IndividualCapacity, kernel: Symmetric, n: int, k: int, clock: Clock
 ) -> IndividualCapacity:
-    """Narrow the bracket for k of n rows of E_d, all of one size, by a code and by pairs of bits.
+    """Narrow the bracket for k of n records of one size, by a code and by pairs of bits.
 
-    Cost O(m^k) for every combination of counts, of which there are at most 2^22/m^k: for pairs of
-    bits up to 300 rows. Further rows are left constant.
+    Cost O(m^k) for each of at most 2^22/m^k combinations of counts. For pairs of bits that covers
+    up to 300 records. Further records are left constant.
     """
     upper = min(bracket.upper, pairs_bound(kernel, n, k)) if kernel.m == 2 else bracket.upper
     lower, who = _code(kernel, n, k, clock) or (0.0, None)
@@ -563,7 +562,7 @@ def with_code(
 
 
 def _code(kernel: Symmetric, n: int, k: int, clock: Clock) -> tuple[float, Adversary] | None:
-    """Return what a linear code tells, rounded down, and its adversary. None if it is too large."""
+    """Return the information of a linear code, rounded down, and its adversary; None if large."""
     m = kernel.m
     if m == 1 or k * math.log(m) > math.log(_WORDS) or m**k * n > check.MAX_VECTOR:
         return None
@@ -577,7 +576,7 @@ def _code(kernel: Symmetric, n: int, k: int, clock: Clock) -> tuple[float, Adver
 
 
 def pairs_bound(kernel: Symmetric, n: int, k: int) -> float:
-    """Bound C_k of E_d on n bits by pairs: C_2 <= 2 I(2n/3), with I(d) the information in d copies.
+    """Bound C_k on n bits by pairs: C_2 <= 2 I(2n/3), with I(d) the information in d copies.
 
     Between whole numbers I is the chord. C_k is at most C_2 for every pair, plus C_1 if k is odd.
     """
@@ -588,7 +587,7 @@ def pairs_bound(kernel: Symmetric, n: int, k: int) -> float:
 
 
 def _rows(kernel: Symmetric, words: Ints, n: int) -> Ints:
-    """Return the values of the rows, for every word: the coordinates, and further linear functions.
+    """Return the records for every word: the coordinates, and further linear functions.
 
     Each further function makes sum z^(weight of a word) smallest, where z is the Bhattacharyya
     coefficient of two values of a record. It bounds how often words are confused.
@@ -618,9 +617,9 @@ def _log_counts(used: list[int], m: int) -> float:
 
 
 def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[float, float]:
-    """Information about a uniform word of a linear code, and its relative error.
+    """Return the information about a uniform word of a linear code, and its relative error.
 
-    ``symbols`` holds the values of each record for every word. When the time is over, terms are
+    ``symbols`` holds the values of each record for every word. If the time is over, terms are
     left out. All terms are positive.
     """
     m, epsilon, n, words = kernel.m, kernel.epsilon, *symbols.shape

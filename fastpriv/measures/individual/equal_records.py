@@ -26,7 +26,7 @@ from fastpriv._structure.rows import RowKernels
 from fastpriv.measures.individual.adversary import information_error
 from fastpriv.results import Adversary, IndividualCapacity
 
-#: Most multiplications for all candidates together: a few seconds.
+#: Most multiplications for all candidates together.
 _WORK = 1 << 31
 #: Most entries of all powers, 128 MB.
 _ENTRIES = 1 << 24
@@ -46,7 +46,7 @@ _TRIED = 1e-6
 
 
 def fits(kernels: RowKernels) -> bool:
-    """Whether all rows are bits with one channel, and few enough for this algorithm."""
+    """Whether all records are bits with one channel, and few enough for this algorithm."""
     if len(kernels.distinct) > 1 or kernels.distinct[0].shape[0] != 2:
         return False
     n, outputs = len(kernels.assignment), kernels.distinct[0].shape[1]
@@ -55,10 +55,10 @@ def fits(kernels: RowKernels) -> bool:
 
 
 def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> IndividualCapacity:
-    """Bracket for one bit, given that nothing is above ``most``.
+    """Bracket the capacity for one bit, at most ``most``.
 
-    Candidates that the time does not suffice for are bounded by ``most`` and ln 2. With K outputs
-    the cost is O(n^(2K-1)), at worst, all of it in convolutions.
+    If the time is over, the other candidates are bounded by ``most`` and ln 2. With K outputs the
+    cost is at most O(n^(2K-1)), all of it in convolutions.
     """
     n, (zero, one) = len(kernels.assignment), kernels.distinct[0].matrix
     plus = [_powers(law, n, False) for law in (zero, one)]
@@ -106,7 +106,7 @@ def _powers(law: Floats, count: int, reflected: bool) -> Powers:
 
 
 def _convolved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Return the distribution of a sum, from products and sums alone."""
+    """Return the distribution of a sum, without subtractions."""
     if a.ndim == 1:
         return np.convolve(a, b)
     from scipy.signal import convolve
@@ -116,18 +116,18 @@ def _convolved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 # Individual capacity of many records that all pass through one channel, by types of their outputs.
 #
-# An adversary makes every record a function of x_i. Rows with the same function are
-# interchangeable, so the counts of their outputs are sufficient. Here all rows but a few copy x_i,
-# and the few share one other function: a lower bound, for any number of records. For bits these are
-# all adversaries (``flips``). The upper bound is ln m, the capacity of all rows, or a bound by the
-# affinities of the databases.
+# An adversary makes every record a function of x_i. Records with the same function are
+# interchangeable, so the counts of their outputs are sufficient. Here all records but a few copy
+# x_i, and the few share one other function. This is a lower bound, for any number of records. For
+# bits these are all adversaries (``by_flips``). The upper bound is ln m, the capacity of all
+# records, or a bound by the affinities of the databases.
 
 
 def affinity_limit(kernels: RowKernels, k: int) -> float:
-    """Bound what a product of rows reveals about k of them, by the affinities of two databases.
+    """Bound the information about k records of a product, by the affinities of two databases.
 
-    The affinity of two databases is the product of the affinities of their rows, so it is at least
-    the product of the smallest ones. Infinity for groups of many values.
+    The affinity of two databases is the product of the affinities of their records, so it is at
+    least the product of the smallest ones. Infinity for groups of many values.
     """
     shapes = [kernel.shape for kernel in kernels.distinct]
     values = math.prod(sorted(shapes[t][0] for t in kernels.assignment.tolist())[-k:])
@@ -145,16 +145,16 @@ def affinity_limit(kernels: RowKernels, k: int) -> float:
 
 
 def alike(kernels: RowKernels) -> bool:
-    """Whether all rows have the same channel, and few enough types of outputs."""
+    """Whether all records have the same channel, and few enough types of outputs."""
     n, (m, outputs) = len(kernels.assignment), kernels.distinct[0].shape
     return len(kernels.distinct) == 1 and m > 1 and math.comb(n + outputs - 1, n) <= _TYPES
 
 
 def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> IndividualCapacity:
-    """Bracket for one record, given that nothing is above ``most``.
+    """Bracket the capacity for one record, at most ``most``.
 
-    Cost O(m^2) for each type of outputs, of each number of records that have another function, of
-    about 2 log2 n, and each function.
+    Cost O(m^2) for each type of outputs, each function and each number of records with another
+    function. About ten such numbers are tried.
     """
     n, kernel = len(kernels.assignment), kernels.distinct[0].matrix
     m = len(kernel)
@@ -182,7 +182,7 @@ def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
 def _capacity(
     kernel: Floats, n: int, s: int, f: tuple[int, ...], gap: float
 ) -> tuple[float, Floats]:
-    """Return the lower end of what n - s copies and s rows with the function f tell, and a law."""
+    """Return the capacity of n - s copies and s values f, rounded down, and a distribution."""
     first, second = counts_law(kernel, n - s), counts_law(kernel[list(f)], s)
     if first.shape[1] * second.shape[1] > _TYPES:
         return 0.0, np.full(len(kernel), 1.0 / len(kernel))

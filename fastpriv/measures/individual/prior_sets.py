@@ -39,9 +39,9 @@ from fastpriv.spaces import Space
 
 #: Entries of a batch of channels whose capacities are computed together.
 _BATCH = 1 << 20
-#: What a bit can reveal at most.
+#: Most information that a bit holds, in nats.
 _BIT = log_up(2.0)
-#: Most products in the channels at all corners: about a minute.
+#: Most products in the channels at all corners.
 _WORK = 1 << 36
 #: Most intervals of a common probability.
 _INTERVALS = 4096
@@ -49,7 +49,7 @@ _INTERVALS = 4096
 _CHANNELS = 1 << 12
 #: Gap of capacities that only order the channels and bound them.
 _ROUGH = 1e-3
-#: Most entries of all pairs of databases: about a minute.
+#: Most entries of all pairs of databases.
 _PAIRS = 1 << 29
 
 
@@ -139,7 +139,7 @@ def _adversary(query: Query, line: Ints, law: Floats) -> Adversary:
 
 
 def _found(query: Query, line: Ints) -> tuple[int, Ints]:
-    """Return a row and databases that differ in it alone, with the answers of a line."""
+    """Return a record and databases that differ in it alone, with the answers of a line."""
     sizes, values = query.space.sizes, query.listed()
     for i in range(query.space.n):
         if sizes[i] != len(line):
@@ -162,10 +162,10 @@ def _found(query: Query, line: Ints) -> tuple[int, Ints]:
 def interval_leak(
     channel: AbstractChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and independent bits with chances in an interval.
+    """Return the largest I(X_i; Y) over independent bits with probabilities in an interval.
 
-    The channel from x_i to y is linear in the distribution of every other row, so these are at an
-    end. Cost O(N n^2 K).
+    The channel from x_i to y is linear in the probability of every other bit. So the other
+    probabilities are at a bound of the interval. Cost O(N n^2 K).
     """
     matrix, n = np.array(channel.nearest_matrix(), order="C"), channel.space.n
     rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
@@ -185,7 +185,7 @@ def interval_leak(
 def _product_interval_leak(
     channel: ProductChannel, low: Chance, high: Chance, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Every record by itself."""
+    """Bound every record separately."""
     rows = (kernel.matrix[None] for kernel in channel.kernels.distinct)
     return _clipped(rows, low, high, gap, clock)
 
@@ -204,7 +204,7 @@ def _query_interval_leak(
 
 
 def _shifted(channel: QueryChannel) -> Floats:
-    """Return the output laws of a count for both values of a bit, [bit, other ones, output]."""
+    """Return the output distributions of a count, [bit, other ones, output]."""
     matrix, n = channel.kernel.matrix, channel.space.n
     check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _WORK)
     return np.stack([matrix[:-1], matrix[1:]])
@@ -221,10 +221,10 @@ def _clipped(
 ) -> IndividualCapacity:
     """Return the largest information through two-row channels with probabilities in an interval.
 
-    Information is concave in the probability, so that the best one is the unrestricted one or the
-    nearest end. For q the distribution of the output, sum p D(V_x || q) is the information at p,
-    and its largest value over the interval bounds all of them. What the time does not suffice for
-    tells at most a bit.
+    Information is concave in the probability. So the best probability is the unrestricted one or
+    the nearest bound of the interval. For q the distribution of the output, sum p D(V_x || q) is
+    the information at p, and its largest value over the interval bounds all of them. If the time is
+    over, the other channels are bounded by one bit.
     """
     lower = upper = 0.0
     begun = False
@@ -241,7 +241,7 @@ def _clipped(
 
 
 def _tangents(V: Floats, chance: Floats, low: Chance, high: Chance) -> Floats:
-    """Return bounds on the information at both ends of an interval of chances, (B, 2), rounded up.
+    """Bound the information at both bounds of an interval of probabilities, (B, 2), rounded up.
 
     V is (B, 2, K). Information is concave in the probability of ones. The bounds are on its
     tangents at the given probabilities.
@@ -270,17 +270,17 @@ def _error(V: Floats) -> float:
 
 @singledispatch
 def common_leak(channel: AbstractChannel, c: float, gap: float, clock: Clock) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and bits with one common chance in [c, 1-c]."""
+    """Return the largest I(X_i; Y) over bits with one common probability in [c, 1-c]."""
     return matrix_common_leak(channel, c, gap, clock)
 
 
 def matrix_common_leak(
     channel: AbstractChannel, c: float, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Through the matrix.
+    """Use the matrix.
 
-    For a given row only the means of its rows with the same number of ones
-    among the other bits matter.
+    For record i only means of matrix rows matter: one mean for each value of record i and each
+    number of ones among the other bits.
     """
     n, matrix = channel.space.n, np.array(channel.nearest_matrix(), order="C")
     x = channel.space.rows(np.arange(channel.space.size))
@@ -397,12 +397,12 @@ class _Interval(NamedTuple):
 def row_box_leak(
     channel: AbstractChannel, box: Box, gap: float, clock: Clock
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over rows i and independent rows, each with a law in a box.
+    """Return the largest I(X_i; Y) over independent records, each with a distribution in a box.
 
-    The channel from x_i to y is linear in the distribution of each other row, and information is
-    convex in the channel. So all other records are at corners of the box. In its own distribution
-    it is concave. Channels of largest capacity come first; those whose capacity is below what is
-    found are left out, and those that the time does not suffice for are bounded by it.
+    The channel from x_i to y is linear in the distribution of each other record, and information is
+    convex in the channel. So all other records are at corners of the box. Information is concave in
+    the distribution of record i. Channels of largest capacity come first. Channels whose capacity
+    is below the best value are left out. If the time is over, capacities bound the other channels.
     """
     if box.size == 2:
         return interval_leak(channel, *chances(box), gap, clock)
@@ -458,9 +458,9 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
     """Return the largest I(X_i; Y) over records i and Markov chains of bits, for checked arguments.
 
     The channel from x_i to y is linear in the steps of the chain, and information is convex in the
-    channel, so every step is a function. Where a step is constant the rows behind it do not depend
-    on x_i. Hence two databases are left that differ in neighbouring records only, one of them
-    record i: O(n^2 N) pairs. Pairs that the time does not suffice for reveal at most a bit.
+    channel, so every step is a function. Records behind a constant step do not depend on x_i. So
+    it suffices to compare two databases that differ in consecutive records, record i among them:
+    O(n^2 N) pairs. If the time is over, the other pairs are bounded by one bit.
     """
     matrix = np.array(channel.nearest_matrix(), order="C")
     lower, upper, who = 0.0, 0.0, None
@@ -483,7 +483,7 @@ def chain_leak(channel: AbstractChannel, gap: float, clock: Clock) -> Individual
 def chain_ratio(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over databases that differ in neighbouring records."""
     if isinstance(channel, ProductChannel):
-        return extreme_level(channel)  # all rows may differ
+        return extreme_level(channel)  # all records may differ
     matrix, worst = scaled_matrix(channel), 0.0
     for (first, second), _ in _pairs(channel, matrix):
         for top, bottom in ((matrix[first], matrix[second]), (matrix[second], matrix[first])):
@@ -493,7 +493,7 @@ def chain_ratio(channel: AbstractChannel) -> float:
 
 
 def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Ints, Ints], int]]:
-    """Yield pairs of databases that differ in some neighbouring records, in batches, and a row."""
+    """Yield batches of pairs of databases that differ in consecutive records, and a record."""
     n, size, outputs = channel.space.n, len(matrix), matrix.shape[1]
     if channel.space.m != 2:
         raise InvalidInput('priors="markov" is for rows of two values; use "all", which bounds it')

@@ -1,8 +1,8 @@
-"""Pointwise maximal leakage: what one output reveals about the database or about one record.
+"""Pointwise maximal leakage: how much one output reveals about the database or one record.
 
 ``database``: leakage about the database under one prior. ``record``: about one record.
-``conditional``: to somebody who knows something already. ``prior_sets``: under the worst prior of
-a set; ``convex``: its search over convex sets. ``levels``: the public functions that accept a
+``conditional``: to an adversary with side information. ``prior_sets``: under the worst prior of a
+set; ``convex``: its search over convex sets. ``levels``: the public functions that accept a
 prior or a set.
 """
 

@@ -1,4 +1,4 @@
-"""Pointwise maximal leakage to somebody who knows something about the database already."""
+"""Pointwise maximal leakage to an adversary with side information about the database."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def conditional_pml(
     given: Mapping[int, int] | ArrayLike,
     y: ArrayLike | None = None,
 ) -> Floats | float:
-    """Pointwise maximal leakage to somebody who already knows something about the database.
+    """Return the pointwise maximal leakage to an adversary with side information, in nats.
 
     l(X -> y | z) is the leakage under the prior given z (Saeidian et al. 2024, Definition 2.5).
-    Over a set of priors it is the largest of those that allow z.
+    Over a set of priors it is the largest leakage under a prior that allows z.
 
     Parameters
     ----------
@@ -46,16 +46,19 @@ def conditional_pml(
         Distribution of the databases, or a set of them: all distributions, all distributions of
         independent records, a box, a ball or a polytope.
     given : mapping or boolean array
-        Values of some rows, ``{row: value}``, or an event: True for every database in it.
-    y : int or array of row values, optional
-        One output, by index or by rows.
+        Values of some records, ``{record: value}``, or an event: True for every database in it.
+    y : int or array of values, optional
+        One output, by index or by the value of each record.
 
     Returns
     -------
     ndarray or float
-        Nats, rounded up, as for :func:`pml`. Independent records stay independent given rows. One
-        output on a Markov chain: two passes along the rows, O(n m^2). A set of priors: a few
-        smallest means over it for each output.
+        Nats, rounded up: for every output, or for output y.
+
+    Notes
+    -----
+    One output on a Markov chain costs O(n m^2). A set of priors costs a few smallest means over the
+    set for each output.
 
     Examples
     --------
@@ -89,7 +92,7 @@ def _set_given(
     given: Mapping[int, int] | ArrayLike,
     y: ArrayLike | None,
 ) -> Floats | float:
-    """Return the largest leakage given something over a set of priors."""
+    """Return the largest leakage given side information, over a set of priors."""
     mechanism = as_channel(channel, getattr(priors, "space", None))
     space = mechanism.space
     check.fits(space.size, "the event as a list of databases", "use one prior, or fewer rows")
@@ -132,7 +135,7 @@ def _value(mechanism: AbstractChannel, i: int, value: Any) -> int:
 def known_leakage_at(
     channel: AbstractChannel, prior: Distribution, values: dict[int, int], y: Ints
 ) -> float:
-    """Return the leakage of one output given the values of some rows."""
+    """Return the leakage of one output given the values of some records."""
     return leakage_at(channel, prior.given(values), y)
 
 
@@ -140,7 +143,7 @@ def known_leakage_at(
 def _product_known_leakage_at(
     channel: ProductChannel, prior: Distribution, values: dict[int, int], y: Ints
 ) -> float:
-    """Along a chain; otherwise under the prior given the values."""
+    """Use recursions along a chain; otherwise the prior given the values."""
     if isinstance(prior, Markov | HiddenMarkov):
         return leakage_given(prior, channel.kernels, values, y)
     return leakage_at(channel, prior.given(values), y)
@@ -149,10 +152,10 @@ def _product_known_leakage_at(
 def leakage_given(
     prior: Distribution, kernels: RowKernels, values: dict[int, int], y: Ints
 ) -> float:
-    """Return the leakage of one output to somebody who knows some rows. Rounded up.
+    """Return the leakage of one output given the values of some records. Rounded up.
 
-    Known rows reveal nothing more. The probability of the other outputs together with the known
-    values, and that of the known values, come from one pass along the rows each.
+    Known records reveal nothing more. One pass along the chain computes the probability of the
+    known values. Another one computes their joint probability with the other outputs.
     """
     sizes, plain = distinct_sizes(prior.space.sizes)
     shown = [RowKernel(np.eye(m)) for m in sizes]

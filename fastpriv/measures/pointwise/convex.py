@@ -10,9 +10,9 @@ logarithms lie below tangents:
 Let L be the smallest value of D s + m t - alpha A over the set. Then the right side is at most k +
 D - 2 - ln alpha - ln L. So one smallest mean over the set, rounded down, proves a bound for an
 interval. The numbers alpha, m and D come from the distributions seen so far, and any others prove a
-bound as well. Intervals are halved until the bound is close to what a distribution reaches.
+bound as well. Intervals are halved until the bound is close to the leakage under some distribution.
 
-Where t may vanish, the intervals would not end. Let a be the largest probability of y given a
+If t may vanish, the halving would not stop. Let a be the largest probability of y given a
 database with x_i = v. For nu > 0 let nu s_0 be the smallest value of a t - A + nu s over the set.
 Then A <= a t - nu (s_0 - s), and A <= a t. So the leakage is at most ln a/s_0 if s >= s_0, and also
 if s < s_0 and t <= nu s_0/a, because then a/s - nu (s_0 - s)/(t s) increases in s. The same holds
@@ -38,11 +38,11 @@ from fastpriv.measures.pointwise.database import scaled_matrix
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import Bracket
 
-#: Distance in nats between the level and what a distribution reaches.
+#: Distance in nats between the level and the leakage under some distribution.
 _CLOSE = 1e-6
 #: Most intervals for one output.
 _INTERVALS = 100
-#: An interval whose ends have a smaller ratio is not halved.
+#: An interval whose bounds have a smaller ratio is not halved.
 _APART = 1.0 + 1e-9
 #: Rounds of tangents on one interval.
 _ROUNDS = 8
@@ -61,7 +61,7 @@ def convex_row_leakages(
 ) -> Floats:
     """Return the largest leakage of every output about record i over a convex set. Rounded up.
 
-    Some tens of smallest means over the set for each output and value of the row.
+    Cost: some tens of smallest means over the set for each output and value of the record.
     """
     matrix = scaled_matrix(channel)
     alone = (matrix[:, [y]] for y in range(matrix.shape[1]))
@@ -80,13 +80,13 @@ def _largest(
 ) -> Bracket:
     """Return the largest leakage of some outputs, the pairs of largest bounds first.
 
-    A bound that needs no search is the largest quotient of two entries of a column.
+    The largest quotient of two entries of a column is a bound that needs no search.
     """
     possible = priors.possible()
     values = np.arange(len(columns)) // int(channel.space.strides[i]) % channel.space.sizes[i]
     known = np.unique(values[possible])
     if len(known) == 1:
-        return Bracket(0.0, 0.0)  # the row is certain
+        return Bracket(0.0, 0.0)  # the record is certain
     least, top = columns[possible].min(axis=0), columns[possible].max(axis=0)
     candidates = []
     for v in known.tolist():
@@ -136,7 +136,7 @@ class _Interval(NamedTuple):
 class Pair:
     """One output and one value of a record, with the distributions seen so far.
 
-    ``cap`` is a first upper bound on the leakage, ``reached`` what a distribution reaches.
+    ``cap`` is a first upper bound on the leakage, ``reached`` the leakage under some distribution.
     """
 
     def __init__(self, priors: ConvexPriors, column: Floats, own: np.ndarray) -> None:
@@ -157,16 +157,17 @@ class Pair:
         self.cap = math.log(min(ends)) + 8.0 * ULP
 
     def _ask(self, t: float, s: float, A: float) -> float:
-        """Return a lower bound on the smallest t, s and A with these weights; keep the law."""
+        """Bound the smallest weighted sum of t, s and A from below; keep the distribution."""
         weights = np.array([t, s, A])
         bound, law = self._priors.smallest_sum(weights @ self._parts)
         self._keep(self._parts @ law)
         return bound - 8.0 * ULP * float(np.abs(weights).sum())
 
     def _keep(self, point: Floats) -> None:
-        """Add a distribution, and see what its mixtures with the others reach.
+        """Add a distribution, and compute the leakage under its mixtures with the others.
 
-        Along a mixture the leakage has its maximum at an end or at the root of a quadratic.
+        Over mixtures of two distributions, the leakage is largest at one of them or at the root of
+        a quadratic.
         """
         step = self._seen - point
         self._seen = np.vstack([self._seen, point])
@@ -193,7 +194,7 @@ class Pair:
     def bound(self, floor: float, clock: Clock) -> float:
         """Return an upper bound on the leakage, close to it unless it is below a floor.
 
-        When the time is over it is what is proved so far.
+        If the time is over, it is the bound proved so far.
         """
         self._floor = floor
         if self.cap <= self._target:
@@ -227,9 +228,9 @@ class Pair:
         return max(self._floor, self.reached) + _CLOSE
 
     def _near_zero(self, small: Floats, a: float, ends: tuple[float, float]) -> tuple[float, float]:
-        """Return a bound on the leakage where t (or s) is below some number, and that number.
+        """Return a bound on the leakage if t (or s) is below some number, and that number.
 
-        ``small`` has a 1 for the one of t and s that may vanish. Nothing to do if it does not.
+        ``small`` has a 1 for the one of t and s that may vanish.
         """
         if ends[0] > _SMALL * ends[1]:
             return 0.0, ends[0]
@@ -255,7 +256,7 @@ class Pair:
         return best
 
     def _between(self, low: float, high: float) -> Floats:
-        """Return the mixture of two laws with t/s in the middle of an interval that leaks most."""
+        """Return the mixture that leaks most among those with t/s in the middle of an interval."""
         tau = math.sqrt(low) * math.sqrt(high)
         off = self._seen[:, 0] - tau * self._seen[:, 1]
         below, above = self._seen[off <= 0.0], self._seen[off > 0.0]

@@ -41,11 +41,11 @@ def pml(channel: ChannelLike, prior: PriorLike) -> Floats: ...
 @overload
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike) -> float: ...
 def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> Floats | float:
-    """Pointwise maximal leakage of every output, or of one that was seen.
+    """Return the pointwise maximal leakage of every output, or of one output, in nats.
 
-    l(X -> y) = ln max_x p(y|x) / p_Y(y) over databases x that can occur: how much more likely any
-    guess about any feature of X can become when y is seen (Saeidian et al. 2024, Theorem 2.4).
-    An output of probability zero leaks nothing.
+    l(X -> y) = ln max_x p(y|x) / p_Y(y) over databases x that can occur (Saeidian et al. 2024,
+    Theorem 2.4). It bounds how much more likely any guess about X becomes after y is seen. An
+    output of probability zero leaks nothing.
 
     Parameters
     ----------
@@ -53,15 +53,18 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
         The mechanism.
     prior : Distribution or 1-D array
         Distribution of the databases.
-    y : int or array of row values, optional
-        One output, by index or by rows; then only its own leakage is computed.
+    y : int or array of values, optional
+        One output, by index or by the value of each record. Only its leakage is computed.
 
     Returns
     -------
     ndarray or float
-        Nats, rounded up. All outputs: one pass over a matrix (two where leakage is small),
-        O(N n m) for record-by-record channels. One output: O(n m^2) on a Markov prior and O(n) on
-        independent records and exchangeable bits, so that a million rows are no obstacle.
+        Nats, rounded up: for every output, or for output y.
+
+    Notes
+    -----
+    All outputs cost one or two passes over a matrix, or O(N n m) for record-by-record channels. One
+    output costs O(n m^2) on a Markov prior, and O(n) on independent records and exchangeable bits.
 
     Examples
     --------
@@ -88,8 +91,8 @@ def leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
 def listed_leakages(channel: AbstractChannel, prior: Distribution) -> Leakages:
     """Return both leakages of all outputs of a channel.
 
-    Through the matrix: one pass, and a second one where leakage is small. Where the matrix has
-    errors, the leakage capacity is a second bound.
+    The matrix is read once, and again if leakage is small. If the matrix has errors, the leakage
+    capacity is a second bound.
     """
     matrix, error = table(channel), channel.matrix_error
     both = matrix_leakages(matrix, prior.probabilities(), error, prior.logs_if_rare())
@@ -108,7 +111,7 @@ def leakage_levels(channel: AbstractChannel, prior: Distribution) -> tuple[float
 def level_bounds(
     channel: AbstractChannel, prior: Distribution
 ) -> tuple[float | Bracket, float | Bracket]:
-    """Return the largest of both leakages, as brackets where a long chain has only bounds."""
+    """Return the largest of both leakages, as brackets if a long chain has only bounds."""
     kernels = channel.kernels
     if kernels is not None and isinstance(prior, Markov) and is_long(prior):
         return leakage_bounds(prior, kernels)
@@ -117,7 +120,7 @@ def level_bounds(
 
 @singledispatch
 def leakage_at(channel: AbstractChannel, prior: Distribution, y: Ints) -> float:
-    """Return the pointwise maximal leakage of one output, given as a row of the output space."""
+    """Return the pointwise maximal leakage of one output, given by the value of each record."""
     return float(leakages(channel, prior).above[channel.column_index(y)])
 
 
@@ -130,7 +133,7 @@ def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
 
 @leakage_levels.register
 def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float, float]:
-    """One pass over the matrix; in vectors over outputs where some are rare."""
+    """Read the matrix once; use vectors over outputs if some are rare."""
     if prior.logs_if_rare() is None:
         below = np.empty(1)
         run = partial(_both_levels, below)
@@ -200,7 +203,7 @@ def _type_leakage_levels(channel: TypeChannel, prior: Distribution) -> tuple[flo
 
 @leakage_at.register
 def _type_leakage_at(channel: TypeChannel, prior: Distribution, y: Ints) -> float:
-    """By its type under an exchangeable prior, otherwise from the law of the database's class."""
+    """Use the type under an exchangeable prior, otherwise the distribution of the class."""
     types = prior.by_type()
     if types is None:
         law, logs = channel.class_distribution(prior, y)
@@ -298,7 +301,7 @@ def _log_stay(channel: PosteriorChain) -> float:
 
 @leakages.register
 def _tilted_product_leakages(channel: TiltedProduct, prior: Distribution) -> Leakages:
-    """Those of the rows, and their rounding."""
+    """Use the leakages of the product, plus their rounding errors."""
     both = leakages(channel.as_product, prior)
     return Leakages(*(np.where(v > 0.0, v + channel.rounding_error, 0.0) for v in both))
 
@@ -318,7 +321,7 @@ def _tilted_product_leakage_at(channel: TiltedProduct, prior: Distribution, y: I
 
 @leakages.register
 def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
-    """From the masses of the supports where reports are listed, otherwise through the matrix."""
+    """Use the masses of the supports if messages are listed, otherwise the matrix."""
     if channel.listed is not None:
         return supports.leakages(channel, prior)
     return listed_leakages(channel, prior)
@@ -326,19 +329,19 @@ def _support_leakages(channel: SupportChannel, prior: Distribution) -> Leakages:
 
 @leakage_levels.register
 def _support_leakage_levels(channel: SupportChannel, prior: Distribution) -> tuple[float, float]:
-    """From the smallest and the largest support. Cost O(k log k), or a pass over the reports."""
+    """From the smallest and the largest support. Cost O(k log k), or a pass over messages."""
     return supports.leakage_levels(channel, prior)
 
 
 @leakage_at.register
 def _support_leakage_at(channel: SupportChannel, prior: Distribution, y: Ints) -> float:
-    """From the values that the report supports. Cost O(k)."""
+    """From the values that the message supports. Cost O(k)."""
     return supports.leakage_at(channel, prior, y)
 
 
 @leakage_levels.register
 def _columns_leakage_levels(channel: ColumnsChannel, prior: Distribution) -> tuple[float, float]:
-    """The sums over columns where they are independent, otherwise through the matrix."""
+    """Add up columns if they are independent, otherwise use the matrix."""
     pairs = supports.independent(channel, prior)
     if pairs is None:
         return leakages(channel, prior).largest()
@@ -436,17 +439,17 @@ def _symmetric_kernel_levels(kernel: Symmetric, law: Floats) -> tuple[float, flo
         above = -math.log1p(math.expm1(-epsilon) * (1.0 - rare))
     else:
         above = -math.log(rare + (1.0 - rare) * r)
-    if epsilon < 700.0:  # nothing cancels, also where every value is rare
+    if epsilon < 700.0:  # nothing cancels, even if every value is rare
         below = math.log1p(math.expm1(epsilon) * common)
     else:
         below = epsilon + math.log(common + (1.0 - common) * r)
-    least = min(epsilon, LEAST)  # a product may be less than any double
+    least = min(epsilon, LEAST)  # a product may underflow
     return raised(max(above, least), 16.0), raised(max(below, least), 16.0)
 
 
 @rows_levels.register
 def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, float]:
-    """Chain: by the vector, or the upper bounds of brackets where it is too long for one."""
+    """Use the vector of a chain, or upper bounds of brackets if the chain is too long."""
     if is_long(prior):
         above, below = leakage_bounds(prior, kernels)
         return above.upper, below.upper
@@ -457,7 +460,7 @@ def _markov_rows_levels(prior: Markov, kernels: RowKernels) -> tuple[float, floa
 def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple[float, float]:
     """Exchangeable records with one kernel: over types of outputs, O(n^2) for bits.
 
-    For more values over pairs of types where databases are many. Otherwise by the vector.
+    More values use pairs of types if there are many databases, and otherwise the vector.
     """
     by_type = count_leakages(prior, kernels)
     if by_type is None:
@@ -471,7 +474,7 @@ def _exchangeable_rows_levels(prior: Exchangeable, kernels: RowKernels) -> tuple
 def count_leakages(
     prior: Exchangeable, kernels: RowKernels
 ) -> list[tuple[int, float, float]] | None:
-    """Return both leakages of an output with each number of ones; None where not by types."""
+    """Return both leakages of an output with each number of ones; None if types do not suffice."""
     kernel, n = kernels.distinct[0], prior.space.n
     if len(kernels.distinct) > 1 or kernel.shape != (2, 2):
         return None
@@ -498,7 +501,7 @@ def pair_leakages(
     """Return both leakages of an output of each type, of a channel proportional to W e^tilt[x].
 
     ``log_prior`` is the log of the probability of each type, ``tilt`` a number for each type. Cost
-    O(types^2). Rounded up; 0 where no database has the output.
+    O(types^2). Rounded up; 0 if no database has the output.
     """
     seen, weights = log_prior > -math.inf, log_prior + tilt
     best = (tilt[:, None] + pairs.nearest)[seen].max(axis=0)
@@ -525,7 +528,7 @@ def rows_types(prior: Exchangeable, pairs: TypePairs) -> Leakages:
 
 
 def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None:
-    """Return both leakages of an output of each type, None where they do not follow from types."""
+    """Return both leakages of an output of each type; None if types do not suffice."""
     types = channel.by_type
     if types is None:
         return None
@@ -541,7 +544,7 @@ def tilted_types(channel: TiltedChannel, prior: Distribution) -> Leakages | None
 
 
 def own_types(types: TypeTilt, misfit: float) -> Leakages:
-    """Return both leakages under the channel's own prior, where every posterior is R.
+    """Return both leakages under the channel's own prior, for which every posterior is R.
 
     ln R[y, y]/(R q)(y) upwards, and ln (R q)(x)/R[x, y] for x that differs from y in every record.
     Cost O(types).
@@ -573,7 +576,7 @@ def _product_scaled_matrix(channel: ProductChannel) -> Floats:
 
 @scaled_matrix.register
 def _tilted_scaled_matrix(channel: TiltedChannel) -> Floats:
-    """R[x, y] / (R q)(x) up to a factor, 0 where y never comes out."""
+    """Return R[x, y] / (R q)(x) up to a factor, 0 if y has probability zero."""
     occurs, tilt = channel.log_tilt()
     near = scaled_matrix(ProductChannel.of(channel.hamming_kernels))
     return np.asarray(near * np.exp(tilt - tilt.max())[:, None] * occurs)

@@ -56,11 +56,11 @@ def pml_level(
     out: Floats | None = None,
     time_limit: float = 60.0,
 ) -> float | Bracket | Floats:
-    """Pointwise maximal leakage of the worst output, under one prior or the worst of a set.
+    """Return the pointwise maximal leakage of the worst output, under a prior or a set, in nats.
 
-    The smallest epsilon for which the mechanism is (epsilon, P)-PML (Saeidian et al. 2024,
-    Definition 2.6): the supremum over priors in the set, outputs y and databases x that the prior
-    allows of ln p(y|x) / p_Y(y).
+    The level is the supremum of ln p(y|x) / p_Y(y) over priors in the set, outputs y and databases
+    x that the prior allows. It is the smallest epsilon for which the mechanism is (epsilon, P)-PML
+    (Saeidian et al. 2024, Definition 2.6).
 
     Parameters
     ----------
@@ -73,25 +73,26 @@ def pml_level(
         Leakage about one record, or about the record that leaks most, instead of the whole
         database.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the levels of a stack.
     time_limit : float
-        Seconds for a search over a set of priors. When they are over, the level is a bracket: a
-        prior of the set reaches the lower bound, up to 1e-6, and the upper bound is proved.
+        Seconds for a search over a set of priors. If they run out, the level is a bracket. A prior
+        of the set reaches its lower bound, up to 1e-6.
 
     Returns
     -------
     float or Bracket, or array of length B for a stack
-        Level in nats, rounded up; a bracket on Markov chains that are too long to list, and where
-        the time is over.
+        Level in nats, rounded up. It is a bracket if the time ran out, or if a Markov chain is too
+        long to list.
 
     Notes
     -----
-    Channels and priors that act record by record cost O(distinct records). All priors, and all
-    product priors, have the leakage capacity (Theorems 2.8, 4.5); about the worst record, product
-    priors have the differential privacy level (4.2). A box takes a knapsack per output, a ball a
-    certified dual, a polytope a linear program; a database counts as possible unless a row of A
-    with b = 0 rules it out, which can only raise the level. Balls and polytopes about a record are
-    searched to 1e-6 nats, bits with a common probability to a relative 1e-10.
+    Channels and priors that act record by record cost O(distinct records). Over all priors, or all
+    product priors, the level is the leakage capacity (Theorems 2.8, 4.5). About the worst record,
+    product priors give the differential privacy level (Theorem 4.2). A box takes a knapsack per
+    output, a ball a certified dual, a polytope a linear program. In a polytope, a database counts
+    as possible unless a row of A with b = 0 rules it out. This can only raise the level. Balls and
+    polytopes about a record are searched to 1e-6 nats, bits with a common probability to a relative
+    1e-10.
 
     Examples
     --------
@@ -130,7 +131,9 @@ def max_information(
 def max_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Largest ln p(y|x)/p_Y(y) over databases and outputs that occur, which is ``pml_level``.
+    """Return the largest ln p(y|x)/p_Y(y) over databases and outputs that occur, in nats.
+
+    This is :func:`pml_level` (Wu-Xia-He 2020, Definition 7).
 
     Parameters
     ----------
@@ -139,12 +142,12 @@ def max_information(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the levels of a stack.
 
     Returns
     -------
     float, or array of length B for a stack
-        Nats, rounded up (Wu-Xia-He 2020, Definition 7). Cost as for :func:`pml_level`.
+        Nats, rounded up. Cost as for :func:`pml_level`.
 
     Examples
     --------
@@ -166,10 +169,11 @@ def information_privacy_level(
 def information_privacy_level(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
 ) -> float | Bracket | Floats:
-    """Information privacy level: the largest |ln p(x|y)/p(x)| over databases and outputs.
+    """Return the information privacy level, the largest |ln p(x|y)/p(x)|, in nats.
 
-    Infinite as soon as an output rules out a database that can occur (Makhdoumi-Fawaz 2013,
-    Definition 7). It lies between the strong differential privacy level and half of it.
+    The maximum is over databases and outputs (Makhdoumi-Fawaz 2013, Definition 7). It is infinite
+    if an output rules out a database that can occur. It lies between the strong differential
+    privacy level and half of it.
 
     Parameters
     ----------
@@ -178,7 +182,7 @@ def information_privacy_level(
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
     out : array of length B, optional
-        Where to put the levels of a stack.
+        Array that receives the levels of a stack.
 
     Returns
     -------
@@ -220,11 +224,11 @@ def row_pml(
     *,
     time_limit: float = 60.0,
 ) -> Floats | float:
-    """Pointwise maximal leakage about one record, for every output or for one that was seen.
+    """Return the pointwise maximal leakage about one record, for every output or one, in nats.
 
-    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur, the other records
-    following the prior given D_i = v (Saeidian et al. 2024, Section 4). At most the leakage about
-    the whole database.
+    l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur (Saeidian et al.
+    2024, Section 4). The other records follow the prior given D_i = v. It is at most the leakage
+    about the whole database.
 
     Parameters
     ----------
@@ -232,21 +236,25 @@ def row_pml(
         The mechanism.
     prior : Distribution, 1-D array or PriorSet
         Distribution of the databases, or a set of them: all distributions, all distributions of
-        independent records, a box, a ball or a polytope. Then the leakage is the largest over the
-        set.
+        independent records, a box, a ball or a polytope. For a set, the leakage is the largest over
+        its priors.
     i : int
-        The row.
-    y : int or array of row values, optional
-        One output, by index or by rows; then only its own leakage is computed.
+        Number of the record.
+    y : int or array of values, optional
+        One output, by index or by the value of each record. Only its leakage is computed.
     time_limit : float
-        Seconds for a search over a set of priors. Outputs that it does not suffice for have the
-        bound that is proved by then.
+        Seconds for a search over a set of priors. If they run out, the other outputs have wider
+        upper bounds.
 
     Returns
     -------
     ndarray or float
-        Nats, rounded up. Cost of m_i output distributions; for one output of a record-by-record
-        channel m_i passes along the rows. Over a set as for :func:`pml_level`.
+        Nats, rounded up: for every output, or for output y.
+
+    Notes
+    -----
+    The cost is m_i output distributions. One output of a record-by-record channel costs m_i passes
+    along the records. A set costs as much as for :func:`pml_level`.
 
     Examples
     --------
@@ -268,7 +276,7 @@ def row_pml(
 
 
 def _top(matrix: ArrayLike, priors: PriorSet, clock: Clock) -> float:
-    """Return the level of one channel of a stack over a set; its upper end if the time is over."""
+    """Return the level of one channel of a stack over a set, or its upper bound."""
     return top(set_level(priors, as_channel(matrix), None, clock))
 
 

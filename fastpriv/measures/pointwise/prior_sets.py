@@ -40,7 +40,7 @@ from fastpriv.priors.sets import (
 from fastpriv.results import Bracket, top
 from fastpriv.spaces import Space
 
-#: Distance in nats between the ends of a bracket that counts as one number.
+#: Width in nats below which a bracket counts as one number.
 _CLOSE = 4e-6
 #: Rounds of the search for a smallest quotient of two means.
 _ROUNDS = 60
@@ -48,7 +48,7 @@ _ROUNDS = 60
 _SAME = 1e-12
 #: Most entries of the probabilities of all outputs at all corners.
 _CORNER_ENTRIES = 1 << 26
-#: Outputs at corners that are looked at together.
+#: Outputs at corners that are computed together.
 _BLOCK = 1 << 16
 #: Most products in the probabilities of all outputs at all corners of a set of priors.
 _CORNERS = 1 << 36
@@ -65,7 +65,7 @@ def set_level(
 ) -> float | Bracket:
     """Return the supremum over priors of the leakage about the database or about a record.
 
-    A bracket where the time was over before it was found.
+    It is a bracket if the time ran out.
     """
     check_set(priors, channel)
     if row is None:
@@ -94,7 +94,7 @@ def _whole(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> float | 
 
 @singledispatch
 def _worst_row(priors: PriorSet, channel: AbstractChannel, clock: Clock) -> float | Bracket:
-    """Return the leakage about the row that leaks most."""
+    """Return the leakage about the record that leaks most."""
     rows = np.unique(channel.record_kinds, return_index=True)[1]
     levels = [_one_row(priors, channel, i, clock) for i in rows.tolist()]
     if not any(isinstance(level, Bracket) for level in levels):
@@ -116,7 +116,7 @@ def _all_whole(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> flo
 
 @_worst_row.register
 def _all_worst_row(priors: AllPriors, channel: AbstractChannel, clock: Clock) -> float:
-    """Theorem 4.5: the pair x, x' of the leakage capacity differs in some row."""
+    """Theorem 4.5: the pair x, x' of the leakage capacity differs in some record."""
     return extreme_level(channel)
 
 
@@ -127,7 +127,7 @@ def _all_one_row(priors: AllPriors, channel: AbstractChannel, i: int, clock: Clo
 
 @_whole.register
 def _product_whole(priors: ProductPriors, channel: AbstractChannel, clock: Clock) -> float:
-    """Point masses are products, and p_Y(y) comes as close to its smallest value as one likes."""
+    """Point masses are products, and p_Y(y) approaches its smallest value."""
     return extreme_level(channel)
 
 
@@ -230,7 +230,7 @@ def row_ratio(channel: AbstractChannel, i: int, fixed: bool) -> float:
 
 @row_ratio.register
 def _product_row_ratio(channel: ProductChannel, i: int, fixed: bool) -> float:
-    """From the row's kernel, or from all rows."""
+    """Use the kernel of the record, or of all records."""
     if channel.space.sizes[i] == 1:
         return 0.0
     if fixed:
@@ -256,7 +256,7 @@ def _in_box(channel: AbstractChannel, box: Box, i: int | None) -> float:
 
 
 def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
-    """Refuse a set of priors on other databases than those of the channel."""
+    """Refuse a set of priors whose databases differ from the inputs of the channel."""
     if isinstance(priors, RowPriors) and channel.space != priors.space:
         raise InvalidInput(f"the priors are on {priors.space!r}, the channel on {channel.space!r}")
     if channel.space.size != priors.size:
@@ -269,7 +269,7 @@ def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
 def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     """Return the largest leakage of every output about record i over a set of priors.
 
-    Where the time is over before, it is what is proved so far.
+    If the time runs out, it is the upper bound proved so far.
     """
     check_set(priors, channel)
     check.fits(channel.output_count, "the leakage of every output", "use pml_level with row=")
@@ -287,10 +287,7 @@ def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Fl
 @_row.register(AllPriors)
 @_row.register(ProductPriors)
 def _all_or_product_row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
-    """Rows tied in any way: any two databases with other values of record i.
-
-    Otherwise neighbours.
-    """
+    """Compare any two databases that differ in record i; neighbours for product priors."""
     fixed = isinstance(priors, ProductPriors)
     ratios = row_ratios(scaled_matrix(channel), channel.space, i, fixed)
     return np.array([round_up(ratio) for ratio in ratios.tolist()])
@@ -374,9 +371,8 @@ def _least_quotient(priors: ConvexPriors, column: Floats, inside: np.ndarray) ->
     """Return a lower bound on the smallest P(y, E)/P(E) over distributions with P(E) > 0.
 
     For every r the quotient is at least r + min(P(y, E) - r P(E))/min P(E), where the first minimum
-    is 0 at the smallest quotient (Dinkelbach). Where P(E) may vanish the bound is the smallest
-    entry: a distribution may then be anything inside the event, unless a polytope ties its
-    databases together.
+    is 0 at the smallest quotient (Dinkelbach). If P(E) may vanish, the bound is the smallest entry.
+    A distribution may then be anything inside the event, unless a polytope restricts it.
     """
     chance = inside.astype(np.float64)
     best, law = float(column[inside].min()), priors.smallest_sum(-chance)[1]
@@ -404,7 +400,7 @@ def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
     For an output y and a value v let A = P(y, x_i = v), B = P(y, x_i != v) and t = P(x_i = v).
     The leakage is ln A/(t (A + B)). At a fixed t the largest A and the smallest B do not depend on
     each other: both are knapsacks, piecewise linear in t. On a piece A = a + b t and
-    A + B = s + r t, and the quotient has its maximum at an end or where
+    A + B = s + r t. The quotient has its maximum at a bound of the piece or at a root of
     b r t^2 + 2 a r t + a s = 0.
     """
     matrix, possible = scaled_matrix(channel), box.possible()
@@ -428,7 +424,7 @@ def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
     first = max(0.0, free - math.fsum(room[~own]))  # what the other values cannot take
     last = max(first, min(free, math.fsum(room[own])))
     most = _filled(-column[own], least[own], room[own])  # from t - taken to -A
-    rest = _filled(column[~own], least[~own], room[~own])  # from what is left to B
+    rest = _filled(column[~own], least[~own], room[~own])  # from the remaining mass to B
 
     def shares(given: Floats) -> Floats:
         A, B = -np.interp(given, *most), np.interp(free - given, *rest)
@@ -471,7 +467,7 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
 
 
 def chances(box: Box) -> tuple[Chance, Chance]:
-    """Return the laws of a bit with the least and with the largest chance of the value 1."""
+    """Return the distributions of a bit with the smallest and the largest probability of 1."""
     (low0, low1), (high0, high1) = box.lower.tolist(), box.upper.tolist()
     least = min(high0, 1.0 - low1), max(low1, 1.0 - high0)
     most = max(low0, 1.0 - high1), min(high1, 1.0 - low0)
@@ -561,17 +557,17 @@ def _product_row_box_level(channel: ProductChannel, box: Box, i: int | None) -> 
 
 @singledispatch
 def interval_level(channel: AbstractChannel, low: Chance, high: Chance, i: int | None) -> float:
-    """Return the largest leakage (about row i, if given) under independent bits in an interval."""
+    """Return the largest leakage (about record i, if given) under bits in an interval."""
     return matrix_interval_level(channel, low, high, i)
 
 
 def matrix_interval_level(
     channel: AbstractChannel, low: Chance, high: Chance, i: int | None
 ) -> float:
-    """Through the matrix.
+    """Use the matrix.
 
     The probability of y is linear in the probability of each bit. So it is smallest, and its ratio
-    to the one given a bit is most extreme, at the ends. All corners take O(N n K).
+    to the one given a bit is most extreme, at the bounds of the intervals. Cost O(N n K).
     """
     n, matrix = channel.space.n, scaled_matrix(channel)
     outputs, slack = matrix.shape[1], (8 * n + 16) * ULP
@@ -586,7 +582,7 @@ def matrix_interval_level(
 
 
 def at_corners(matrix: Floats, low: Chance, high: Chance, rows: list[int]) -> Floats:
-    """Return the output laws with the given bits at either probability in place of either value."""
+    """Return the output distributions, with the given bits at either probability."""
     table = matrix
     for j in rows:
         zero, one = np.moveaxis(table.reshape(2**j, 2, -1), 1, 0)
@@ -602,8 +598,8 @@ def _possible(low: Chance, high: Chance) -> slice:
 def _row_share(zero: Floats, one: Floats, low: Chance, high: Chance) -> float:
     """Return the largest P(y | bit)/P(y), from the probabilities of outputs given a zero and a one.
 
-    It is largest where the bit is least likely. An output too rare for a double is bounded by
-    the probability of the bit alone.
+    It is largest at the smallest probability of the bit. If the probability of an output
+    underflows, the probability of the bit alone bounds it.
     """
     worst = 1.0
     for own, other, t in ((zero, one, high[0]), (one, zero, low[1])):
@@ -655,15 +651,15 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
 # The probability of an output is a polynomial in the common probability p of a one. In Bernstein's
 # basis C(n, k) p^k (1-p)^(n-k), its coefficients are means over the databases with k ones, so none
 # is negative. A leakage is then the log of a quotient of two such polynomials. It is at most the
-# largest quotient of coefficients, and intervals of p are halved until that is close to the
-# quotient at an end.
+# largest quotient of coefficients. Intervals of p are halved until this bound is close to the
+# quotient at a bound of the interval.
 
 
 @singledispatch
 def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
-    """Return the largest leakage (about row i, if given) under bits with one chance in [c, 1-c].
+    """Return the largest leakage (about record i, if given) under bits with one probability.
 
-    A bracket if the time is over before.
+    The probability is in [c, 1-c]. The result is a bracket if the time runs out.
     """
     return matrix_iid_level(channel, c, i, clock)
 
@@ -687,9 +683,9 @@ def matrix_iid_level(
 
 @iid_level.register
 def _product_iid_level(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
-    """At an end: the log of a record's quotient is convex in p, and so is their sum."""
+    """Take p = c or 1-c: the log of a record's quotient is convex in p, and so is their sum."""
     kernels, levels = channel.kernels, []
-    if c == 0.0:  # the limits where all bits become certain, and any other value is surprising
+    if c == 0.0:  # the limits in which all bits become certain
         rows = range(len(kernels)) if i is None else [i]
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
         return raised(max(math.fsum(end) for end in ends), 6.0)
@@ -737,7 +733,7 @@ def _raised(coefficients: Floats) -> Floats:
 def _largest(
     tops: list[Floats], matrix: Floats, ones: np.ndarray, c: float, clock: Clock
 ) -> float | Bracket:
-    """Return ln of the largest quotient of the polynomials ``tops`` and the chances of outputs."""
+    """Return ln of the largest quotient of ``tops`` and the probabilities of outputs."""
     n = len(tops[0]) - 1
     bottom = means_by_ones(matrix, ones, n)
     seen = matrix.max(axis=0) > 0.0
@@ -753,10 +749,10 @@ def _largest(
     first = _quotients(whole).max(axis=0)
 
     def part(outputs: Ints, low: float, high: float) -> tuple[Floats, Floats]:
-        """Return bounds on the quotients of some outputs on an interval, and those at its ends.
+        """Return bounds on the quotients of some outputs on an interval, and values at its bounds.
 
-        Where probabilities are too small for a double, the coefficients on [0, 1] bound them, and
-        one over the smallest probability of the value of the row.
+        If probabilities underflow, two other bounds hold: the coefficients on [0, 1], and one over
+        the smallest probability of the value of the record.
         """
         least, most = chance_of(low, c), chance_of(high, c)
         both = _on(np.ascontiguousarray(whole[:, :, outputs]), least, most)

@@ -52,7 +52,7 @@ def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int)
 
 @row_leakages.register
 def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> Floats:
-    """From the joint distribution of the row and the answer."""
+    """Use the joint distribution of the record and the answer."""
     laws = channel.query.row_laws(prior, np.array([i]))
     if laws is None or channel.space.n == 1:
         return row_leakages_by_value(channel, prior, i)
@@ -62,7 +62,7 @@ def _query_row_leakages(channel: QueryChannel, prior: Distribution, i: int) -> F
 def _joint_leakages(
     channel: QueryChannel, prior: Distribution, rows: Sequence[int], joints: Iterator[Floats]
 ) -> Iterator[Floats]:
-    """Yield the leakage of every output about some rows, from the joint laws [v, answer]."""
+    """Yield the leakages about some records, from the joint distributions [v, answer]."""
     matrix, error = channel.kernel.matrix, law_error(channel)
     while joints_now := list(itertools.islice(joints, _TOGETHER)):
         # A power of two keeps products of small numbers from underflowing, and is exact.
@@ -74,7 +74,7 @@ def _joint_leakages(
             values = np.flatnonzero(marginal > -math.inf)
             rare = np.flatnonzero(law[values].min(axis=0) < 2.0**900 * TINY)
             with np.errstate(divide="ignore"):
-                laws = np.log(law[values] * 2.0**-900)  # exact where it is not rare
+                laws = np.log(law[values] * 2.0**-900)  # exact unless it is rare
                 if len(rare):
                     exact = prior.log_smallest() > math.log(TINY)
                     logs = np.log(joint) if exact else channel.query.log_row_law(prior, i)
@@ -85,7 +85,7 @@ def _joint_leakages(
 
 @row_leakages.register
 def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Floats:
-    """Under an exchangeable prior, by the type of the output and its value in the row."""
+    """Use the type of the output and its value of record i, under an exchangeable prior."""
     types = prior.by_type()
     if types is None:
         return row_leakages_by_value(channel, prior, i)
@@ -95,10 +95,10 @@ def _type_row_leakages(channel: TypeChannel, prior: Distribution, i: int) -> Flo
 
 
 def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
-    """Leakage about a record of an output of each type with each value in that row. O(classes m^2).
+    """Return the leakage about a record, for each type and value of the output. O(classes m^2).
 
-    Of the rows where y holds u, a share holds v in x; it is the probability of v in the row if the
-    class of x is known.
+    Among the records with value u in y, some share has value v in x. This share is the probability
+    of v in such a record, given the class of x.
     """
     marginal, off = prior.log_marginal(0)
     values = np.flatnonzero(marginal > -math.inf)
@@ -140,7 +140,7 @@ def worst_of_rows(channel: AbstractChannel, prior: Distribution) -> float:
 
 @worst_row_level.register
 def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
-    """From the joint laws of rows and the answer, which share the sums of the rows beside."""
+    """Use the joint distributions of records and the answer, which share partial sums."""
     rows = unlike_rows(channel, prior)
     laws = channel.query.row_laws(prior, rows)
     if laws is None or channel.space.n == 1:
@@ -149,7 +149,7 @@ def _query_worst_row_level(channel: QueryChannel, prior: Distribution) -> float:
 
 
 def unlike_rows(channel: AbstractChannel, prior: Distribution) -> Ints:
-    """Return one record of each kind: rows that play the same part in the channel and the prior."""
+    """Return one record of each kind: records of a kind are alike for channel and prior."""
     kinds = channel.record_kinds
     firsts = [rows[np.unique(kinds[rows], return_index=True)[1]] for rows in prior.alike_records()]
     return np.sort(np.concatenate(firsts))
@@ -179,7 +179,7 @@ def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
 
 @row_level.register
 def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> float:
-    """The leakage of the row alone where records are independent, recursions on a chain of bits."""
+    """Use the record alone if records are independent, recursions on a chain of bits."""
     if isinstance(prior, Markov):
         if prior.space.m == 2:
             return float(chain_row_levels(prior, channel.kernels)[i])
@@ -197,7 +197,7 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
 
 @worst_row_level.register
 def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> float:
-    """All rows of a chain of bits at once."""
+    """Compute all records of a chain of bits at once."""
     if isinstance(prior, Markov) and prior.space.m == 2:
         return float(chain_row_levels(prior, channel.kernels).max())
     return worst_of_rows(channel, prior)
@@ -216,7 +216,7 @@ def listed_row_leakage_at(channel: AbstractChannel, prior: Distribution, i: int,
 
 @row_leakage_at.register
 def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """One pass along the rows for each value of record i.
+    """Pass along the records once for each value of record i.
 
     P(y, x_i = v) is W[v, y_i] times the probability of the other outputs together with x_i = v.
     """
@@ -238,7 +238,7 @@ def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int
 
 @row_leakage_at.register
 def _type_row_leakage_at(channel: TypeChannel, prior: Distribution, i: int, y: Ints) -> float:
-    """From the type of the output and its value in the row."""
+    """Use the type of the output and its value of record i."""
     types = prior.by_type()
     if types is None:
         return listed_row_leakage_at(channel, prior, i, y)
@@ -254,9 +254,9 @@ def _tilted_product_row_leakage_at(
 
 @singledispatch
 def log_output(channel: AbstractChannel, prior: Distribution) -> Floats:
-    """Return ln of the law of the output up to a factor for every y, -inf only where impossible.
+    """Return ln p_Y(y) up to a factor for every y, -inf only if y is impossible.
 
-    The factor depends on the channel alone. Here through the matrix.
+    The factor depends on y and the channel alone. The general algorithm uses the matrix.
     """
     return matrix_log_output(scaled_matrix(channel), prior.probabilities(), prior.logs_if_rare())
 
@@ -299,7 +299,7 @@ def _sum_error(channel: AbstractChannel) -> float:
 
 @law_error.register
 def _product_law_error(channel: ProductChannel) -> float:
-    """Every record's kernel, and the sums of the prior."""
+    """Add the errors of every record's kernel and of the sums of the prior."""
     return 4.0 * row_slack(channel.kernels) + 64.0 * ULP
 
 
@@ -352,7 +352,7 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
     before = chain_odds_range(back, first, near, outputs, rows)[:-1]
     steps, turned = np.ascontiguousarray(back.T), np.ascontiguousarray(rows[::-1])
     after = chain_odds_range(steps, 0.0, near, outputs, turned)[-2::-1]
-    with np.errstate(invalid="ignore"):  # rows that are certain are left out below
+    with np.errstate(invalid="ignore"):  # records that are certain are left out below
         least, most = (before + at_row[rows] + after).T
         leakage = np.maximum(_gain(known, most), _gain(-known, -least))
     # Every step adds a few rounding errors of logarithms, and none is magnified.
