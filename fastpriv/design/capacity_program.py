@@ -299,7 +299,7 @@ class Selections:
         return np.asarray((W[self.rows] - q[:, None]) / q[:, None])
 
     def radii(self, W: Floats, q: Floats) -> Floats:
-        """Return D(W || q), (B, m), from terms none of which is negative."""
+        """Return D(W || q), (B, m), from non-negative terms."""
         ratio = self.ratios(W, q)
         return np.asarray((q[:, None] * ((1.0 + ratio) * _logs(ratio) - ratio)).sum(axis=2))
 
@@ -356,7 +356,7 @@ class CapacityPath(ABC):
 
     @abstractmethod
     def system(self, point: Point, slacks: list[Floats], aim: float) -> tuple[Floats, Floats]:
-        """Return the second derivatives without those of W >= 0, and the right-hand side."""
+        """Return the second derivatives without the part of W >= 0, and the right-hand side."""
 
     @abstractmethod
     def sums(self) -> Floats:
@@ -440,7 +440,7 @@ class CapacityPath(ABC):
             # Rounding may weaken the bound of the multipliers; the final program improves it.
             if min(value - best, 2.0 * rest) <= gap * value:
                 break
-            if clock.left() <= kept + step:  # no step begins that would end too late
+            if clock.left() <= kept + step:  # start no step that would end too late
                 late = True
                 break
             if value - bound > _AHEAD * rest and aim < 1.0:

@@ -92,9 +92,9 @@ def privacy_level(
     -------
     Bracket
         Proved lower and upper bounds, in nats. Their width is rounding if a closed form applies.
-        Otherwise it is 1e-9 nats for mutual information (:func:`solve_pd_mip`) and 1e-6 for the
-        other notions. If the program is too large, as for long Markov chains, the bracket has the
-        bounds of the theorems and may be wide.
+        Otherwise it is at most 1e-9 nats for mutual information (:func:`solve_pd_mip`) and 1e-6 for
+        the other notions. If the program is too large, as for long Markov chains, the bracket has
+        the bounds of the theorems and may be wide.
 
     Notes
     -----

@@ -54,7 +54,7 @@ class Distribution(Defined, ABC, family="prior"):
     implements this protocol. It must set ``space`` and define
 
     - ``pmf()``, the probability of every database,
-    - ``log_probabilities(rows)``, logs of single databases, -inf only where impossible,
+    - ``log_probabilities(rows)``, logs of single databases, -inf only if impossible,
     - ``entropy()``,
     - ``draw(k, rng)``, a sampler,
     - ``definition()`` and ``from_definition(given)``, for equality and JSON.
@@ -548,7 +548,7 @@ class LineDistribution(Distribution):
         return 0.0
 
     def _log_lines(self, rows: Ints) -> Floats | None:
-        """Return the logarithms of the lines if their ratios overflow doubles, else None."""
+        """Return the logarithms of the lines if doubles cannot hold their ratios, else None."""
         return None
 
     def log_ratios(self, rows: Ints) -> Floats:

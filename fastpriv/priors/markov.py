@@ -381,7 +381,7 @@ class HiddenMarkov(Distribution):
         return None if least > math.log(TINY) else self.all_log_probabilities()
 
     def entropy(self) -> float | Bracket:
-        """Return H(Y) = I(X; Y) + H(Y | X), a bracket where the information is one."""
+        """Return H(Y) = I(X; Y) + H(Y | X), a bracket if I(X; Y) is a bracket."""
         from fastpriv.kernels import entropy
 
         noise = math.fsum(

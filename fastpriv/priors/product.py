@@ -126,7 +126,7 @@ class Product(LineDistribution):
     def epsilon_tilde(self) -> float:
         """Return the smallest epsilon at which the posterior response exists.
 
-        For independent records it equals epsilon_hat, max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on
+        For independent records it equals epsilon_hat, max_i ln(1/min p_i - m_i + 1). R_e^-1 acts on
         every record by itself, so p_Y >= 0 if each record's distribution is at least 1/(e^e + m_i -
         1).
         """

@@ -39,7 +39,7 @@ from fastpriv.priors import Distribution, Product
 
 
 def solve_exact(prior: Distribution, epsilon: float, joint: bool) -> ExactSolution:
-    """Solve PD-DP, or PD-I where ``joint``, at the rational number just below e^epsilon."""
+    """Solve PD-DP, or PD-I if ``joint``, at the rational number just below e^epsilon."""
     method, programs = programs_of(prior, joint)
     ratio = _ratio(prior, programs, epsilon, joint)
     for program in programs:
