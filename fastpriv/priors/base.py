@@ -158,8 +158,8 @@ class Distribution(Defined, ABC, family="prior"):
 
         The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. From this
         level on, randomised response has the smallest expected distortion of all epsilon-private
-        mechanisms. It lies between eps_X and eps_tilde, and equals eps_X for two values per record.
-        Rounded up.
+        mechanisms. The threshold lies between eps_X and eps_tilde, and equals eps_X for two values
+        per record. Rounded up.
 
         Notes
         -----
