@@ -1,9 +1,10 @@
-"""Channels: mechanisms p(y|x), each answering the primitives in its own structure.
+"""Channels: mechanisms p(y|x), each measured in its own structure.
 
-``base`` has the protocol. ``dense``, ``product`` (record by record), ``query`` with ``queries``
-(what a query sees), ``types`` (symmetric in the records), ``tilted`` (E_i and rate-distortion
-optima) and ``record`` (columns of a record) have one structure each; ``local`` has mechanisms whose
-messages support some of the values.
+``base`` has the protocol. These modules have one structure each: ``dense``, ``product`` (record by
+record), ``query`` with ``queries`` (mechanisms that use only the answer of a query), ``types``
+(symmetric in the records), ``tilted`` (posterior response and rate-distortion optima) and
+``record`` (columns of a record). ``local`` has mechanisms whose messages support some of the
+values.
 """
 
 from fastpriv.channels.base import AbstractChannel

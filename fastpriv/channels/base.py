@@ -1,4 +1,4 @@
-"""The protocol of a channel: the few questions that every structure answers."""
+"""The protocol of channels: the methods that every structure defines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fastpriv.spaces import Space
 class Sampler(ABC):
     """Something that draws an output for every database of a space.
 
-    ``fastpriv.measures.realised`` bounds the level of the draws. A class with a sampler of its
-    own registers its bound there.
+    ``fastpriv.measures.realised`` bounds the level of the draws. A class with its own sampler
+    registers its bound there.
     """
 
     #: The space of the databases.
@@ -44,15 +44,15 @@ class Sampler(ABC):
         rows : integer array of shape (k, n)
             The databases.
         rng : numpy.random.Generator or int, optional
-            A generator or a seed for work that is to be repeated. By default the draws are
-            cryptographically secure, as those of a release should be: whoever can predict the
-            generator can undo the noise.
+            A generator or a seed, for reproducible work. Default: cryptographically secure draws.
+            Use the default for publication: anyone who can predict the generator can undo the
+            noise.
 
         Returns
         -------
         ndarray
-            (k, n) rows where outputs are databases, in the dtype of the given ones wherever it
-            fits; (k,) output indices otherwise.
+            If outputs are databases, an array (k, n) in the dtype of ``rows`` if it fits. Otherwise
+            output indices of shape (k,).
         """
         given = check.codes(rows, self.space.sizes, self.space.m)
         if given.ndim != 2:
@@ -68,25 +68,25 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     This is the protocol that a new channel structure implements. A subclass must set
 
     - ``space``, the databases,
-    - ``output_space``, the outputs: the same space where outputs are databases, otherwise one
-      record of K values,
+    - ``output_space``, the outputs: the same space if outputs are databases, otherwise one record
+      of K values,
 
-    and must define ``matrix()``, W[x, y] = p(y|x), behind ``check_matrix_fits()``. For equality and
-    JSON it defines ``definition()`` and ``from_definition(given)``. It may define, where its
-    structure has a better answer than the matrix,
+    and must define ``matrix()``, W[x, y] = p(y|x), which calls ``check_matrix_fits()`` first. For
+    equality and JSON it defines ``definition()`` and ``from_definition(given)``. It may define, if
+    its structure allows a better method than the matrix,
 
     - ``kernels``, if it acts on every record by itself,
-    - ``record_kinds``, if some records play the same part,
+    - ``record_kinds``, if some records are interchangeable,
     - ``output_distribution(prior)``, the distribution of the output,
     - ``column_maxima()`` and ``column_minima()``, the largest and smallest p(y|x) over x,
     - ``nearest_matrix()`` and ``matrix_error``, if ``matrix()`` is rounded inwards,
-    - ``output_count``, ``output_row(y)`` and ``column_index(output)``, if not every row of the
+    - ``output_count``, ``output_row(y)`` and ``column_index(output)``, if not every element of the
       output space is an output,
     - ``draw(rows, source)``, a sampler of its own.
 
-    Every measure has a general algorithm that asks no more than this. A measure that a structure
-    answers better has a shortcut, registered in the file of the measure. A class with its own
-    ``draw`` must register the level of the draws with ``fastpriv.measures.realised.drawn_level``.
+    Every measure has a general algorithm that uses only this protocol. A faster algorithm for a
+    structure is registered in the file of the measure. A class with its own ``draw`` must register
+    the level of the draws with ``fastpriv.measures.realised.drawn_level``.
 
     Examples
     --------
@@ -106,26 +106,26 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     (inf, 0.346574)
     """
 
-    #: The space of the outputs; one row of K values where outputs are not databases.
+    #: The space of the outputs; one record of K values if outputs are not databases.
     output_space: Space
     #: The kernels of a channel that acts on every record by itself; None for others.
     kernels: RowKernels | None = None
 
     @property
     def record_kinds(self) -> Ints:
-        """Numbers of the records; those with equal numbers play the same part."""
+        """Numbers of the records; records with equal numbers are interchangeable."""
         return np.arange(self.space.n)
 
     def table(self) -> Floats:
-        """Return W[x, y] for compiled code: doubles in C order that nobody writes to."""
+        """Return W[x, y] for compiled code: read-only doubles in C order."""
         return np.array(self.matrix(), order="C")
 
     @abstractmethod
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array of doubles.
 
-        Where the channel is not itself given by doubles they are rounded inwards: ``dp_level`` of
-        the matrix is at most that of the channel.
+        If the channel is not itself given by doubles, they are rounded inwards: ``dp_level`` of the
+        matrix is at most ``dp_level`` of the channel.
         """
 
     def nearest_matrix(self) -> Floats:
@@ -134,7 +134,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @property
     def matrix_error(self) -> float:
-        """Bound on the relative errors of ``nearest_matrix``; none where it is given."""
+        """Bound on the relative errors of ``nearest_matrix``; 0 if the matrix is given."""
         return 0.0
 
     def output(self, prior: Distribution | ArrayLike) -> Distribution:
@@ -147,24 +147,24 @@ class AbstractChannel(Defined, Sampler, family="channel"):
 
     @property
     def output_count(self) -> int:
-        """Number of outputs, the columns of the matrix; beyond 2^60 perhaps to a power of two.
+        """Number of outputs, the columns of the matrix; beyond 2^60 perhaps up to a power of two.
 
-        Fewer than the rows of the output space where not every row is an output.
+        It is smaller than the output space if not every element of that space is an output.
         """
         return self.output_space.size
 
     @property
     def column_space(self) -> Space:
-        """The output space, or plain numbers of columns where it has further rows."""
+        """The output space, or column numbers if the output space has further elements."""
         count = self.output_count
         return self.output_space if count == self.output_space.size else Space.of((count,))
 
     def output_row(self, y: int) -> Ints:
-        """Return the output of a column, as a row of the output space."""
+        """Return the output of a column, as an element of the output space."""
         return np.asarray(self.output_space.rows(y))
 
     def column_index(self, output: Ints) -> int:
-        """Return the column of an output, given as a row of the output space."""
+        """Return the column of an output, given as an element of the output space."""
         return int(self.output_space.index(output))
 
     def column_maxima(self) -> Floats:
@@ -192,7 +192,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         return self.space.rows(np.arange(self.space.size))
 
     def check_matrix_fits(self) -> None:
-        """Refuse a matrix with too many entries."""
+        """Raise an error if the matrix has too many entries."""
         check.fits(
             self.space.size * self.output_count,
             f"the matrix of {self!r}",

@@ -28,8 +28,8 @@ class Channel(AbstractChannel):
     matrix : 2-D array
         One row per database, one column per output; rows sum to one.
     space : Space or sequence of int, optional
-        The databases. By default one row with as many values as the matrix has rows, so that any
-        two inputs are neighbours.
+        The databases. Default: one record with one value for each row of the matrix, so any two
+        inputs are neighbours.
 
     Examples
     --------
@@ -70,11 +70,11 @@ class Channel(AbstractChannel):
         return Dense.of(prior.probabilities() @ self._table, self.output_space)
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
         return extremes(self._table)[0]
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return extremes(self._table)[1]
 
     @cached_property

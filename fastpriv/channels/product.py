@@ -1,4 +1,4 @@
-"""Channels that act on every record by itself; E_d, the same randomised response on each."""
+"""Channels that act on every record by itself, and randomised response."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from fastpriv.spaces import Space
 
 __all__ = ["HammingChannel", "ProductChannel"]
 
-#: Largest matrix that is searched for an adversary.
+#: Largest matrix in which an adversary is searched for.
 SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
-    """A mechanism that treats every record by itself, W[x, y] = product of factors[i][x_i, y_i].
+    """A mechanism that acts on every record by itself, W[x, y] = product of factors[i][x_i, y_i].
 
     Parameters
     ----------
     factors : sequence of 2-D arrays and channels
-        ``factors[i][s, y]`` = p(y_i = y | x_i = s), one per row; equal ones are stored once. A
-        channel on one row stands for its matrix, and one that acts on several rows by themselves
-        (a :class:`HammingChannel`, a product) for all of its rows, one after the other.
+        ``factors[i][s, y]`` = p(y_i = y | x_i = s), one per record; equal factors are stored once.
+        A channel on one record stands for its matrix. A channel that acts on several records by
+        themselves (a :class:`HammingChannel`, a product) stands for all of its records, in order.
 
     Examples
     --------
@@ -101,15 +101,15 @@ class ProductChannel(AbstractChannel):
         return ProductChannel.of(RowKernels(kernels, rows))
 
     def kron(self, parts: Sequence[Floats]) -> Floats:
-        """Kronecker product over rows of a vector or matrix given per distinct kernel."""
+        """Return the Kronecker product over records of a vector or matrix per distinct kernel."""
         return np.asarray(reduce(np.kron, [parts[k] for k in self.kernels.assignment]))
 
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x K array of doubles, rounded inwards.
 
-        Its differential privacy level is at most that of the channel: randomised response is
-        rounded at a level that is lower by a few units of 2^-53, and entries whose ratio would
-        still exceed the level are raised.
+        Its differential privacy level is at most the level of the channel. Randomised response is
+        rounded at a level that is lower by a few units of 2^-53. Entries whose ratio would still
+        exceed the level are raised.
         """
         self.check_matrix_fits()
         kinds = self.kernels.distinct
@@ -118,25 +118,25 @@ class ProductChannel(AbstractChannel):
         return inwards(matrix, self.space.axes, level)
 
     def nearest_matrix(self) -> Floats:
-        """Return W[x, y] to the nearest doubles, up to the rounding of products over rows."""
+        """Return W[x, y] to the nearest doubles, up to the rounding of products over records."""
         self.check_matrix_fits()
         return np.array(self.kron([k.matrix for k in self.kernels.distinct]), order="C")
 
     @property
     def matrix_error(self) -> float:
-        """Entries are products over rows."""
+        """Bound on the relative error of entries, which are products over records."""
         return 8.0 * (self.space.n + 4) * ULP
 
     def output_distribution(self, prior: Distribution) -> Distribution:
         return prior.through(self.kernels)
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
         self.check_vector_fits()
         return self.kron([k.matrix.max(axis=0) for k in self.kernels.distinct])
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         self.check_vector_fits()
         return self.kron([k.matrix.min(axis=0) for k in self.kernels.distinct])
 
@@ -148,7 +148,7 @@ class ProductChannel(AbstractChannel):
 
 
 def _read(factor: Any, i: int) -> RowKernel:
-    """Make a row's kernel from JSON: [m, epsilon] for randomised response, or its matrix."""
+    """Make a record's kernel from JSON: [m, epsilon] for randomised response, or its matrix."""
     if len(factor) == 2 and not isinstance(factor[0], list):
         m, epsilon = factor
         return Symmetric(check.integer(m, "m", 1), check.real(epsilon, "epsilon", least=0.0))
@@ -156,7 +156,7 @@ def _read(factor: Any, i: int) -> RowKernel:
 
 
 def _kernels_of(factor: Any, i: int) -> RowKernels:
-    """Return the kernels of the rows that a factor stands for."""
+    """Return the kernels of the records that a factor stands for."""
     if isinstance(factor, ProductChannel):
         return factor.kernels
     if isinstance(factor, AbstractChannel):
@@ -172,7 +172,7 @@ def _kernels_of(factor: Any, i: int) -> RowKernels:
 
 
 def _concatenated(parts: Sequence[RowKernels]) -> RowKernels:
-    """Put rows after rows; equal kernels are stored once."""
+    """Concatenate the kernels of several factors; equal kernels are stored once."""
     numbers: dict[Any, int] = {}
     kernels: list[RowKernel] = []
     which = []
@@ -195,21 +195,25 @@ def _load(factor: ArrayLike, i: int) -> Floats:
 
 
 class HammingChannel(ProductChannel):
-    """E_d: every row keeps its value or moves to another one with probabilities 1 : e^-epsilon.
+    """Randomised response: each record keeps its value with odds e^epsilon to each other value.
 
-    W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, with DP level epsilon, distortion
-    h(epsilon) and identifiability epsilon + eps_X (Wang-Ying-Zhang 2015, (27) and Lemma 5). From
-    ``prior.epsilon_hat()`` on no mechanism of that DP level has less distortion; the paper's
-    Theorem 1 bounds it only, the proof is in the documentation's Theory.
+    W[x, y] = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n. Its DP level is epsilon, its
+    distortion is h(epsilon) and its identifiability is epsilon + eps_X.
 
     Parameters
     ----------
     n : int
         Number of records.
     m : int or sequence of int
-        Number of values of every row, or of each.
+        Number of values of every record, or a sequence with one number per record.
     epsilon : float
-        Differential privacy level, at least 0.
+        Differential privacy level in nats, at least 0.
+
+    Notes
+    -----
+    E_d of Wang-Ying-Zhang 2015, eq. (27) and Lemma 5. From ``prior.epsilon_hat()`` on, it has the
+    smallest distortion of all mechanisms of its DP level. Theorem 1 of the paper only bounds this
+    distortion; the proof is in the documentation's Theory.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Queries: maps from databases to numbered answers.
 
-The protocol; queries given by a list of all databases; sums and histograms, which need no list;
-and how many databases have each answer for each value of a group of records.
+This module has the protocol, queries given by a list of all databases, and sums and histograms,
+which need no list. It also counts the databases with each answer, for each value of a group of
+records.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from fastpriv.priors.sums import (
 )
 from fastpriv.spaces import Space
 
-#: Numbers of databases are counted up to this one.
+#: Numbers of databases are counted up to this limit.
 MANY = 1 << 31
 #: Most groups of records that are searched.
 _GROUPS = 1 << 14
@@ -47,9 +48,9 @@ _VALUES = 1 << 12
 Group = tuple[int, ...]
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
-#: Probabilities of ones that count as none.
+#: Probabilities of ones that count as zero.
 _NEVER = 1e-150
-#: The probabilities of zero and of one: either may be too close to 1 to tell the other.
+#: The probabilities of zero and of one. Both are stored, as 1 - p may lose the digits of p.
 Chance = tuple[float, float]
 #: Entries of the distributions of a count that are computed at a time.
 _BLOCK = 1 << 20
@@ -58,7 +59,7 @@ Ways = tuple[Ints, Floats]
 
 
 class Candidates(NamedTuple):
-    """The output distributions that are possible for each value of a group of rows.
+    """The possible output distributions for each value of a group of records.
 
     ``slices[j]`` lists rows of a table of output distributions, for the databases in which the
     group holds ``values[j]``. If any two different databases are allowed, ``group`` is empty.
@@ -74,13 +75,13 @@ class Query(ABC):
 
     space: Space
     answers: int
-    #: Bound on the relative error of the distribution of the answer, beside the error of a sum
-    #: over databases.
+    #: Bound on the relative error of the distribution of the answer, in addition to the error of a
+    #: sum over databases.
     law_error: float = 0.0
 
     @abstractmethod
     def of(self, rows: Ints) -> Ints:
-        """Answers for databases of shape (k, n)."""
+        """Return the answers for databases of shape (k, n)."""
 
     def counts_bits(self) -> bool:
         """Whether the answer is known to be the number of bits that are set."""
@@ -88,11 +89,11 @@ class Query(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return what defines the query, as plain lists and numbers."""
+        """Return the definition of the query, as plain lists and numbers."""
 
     @abstractmethod
     def kinds(self) -> Ints:
-        """Number the rows so that rows with equal numbers are interchangeable."""
+        """Number the records so that records with equal numbers are interchangeable."""
 
     @abstractmethod
     def seen(self) -> Ints:
@@ -104,30 +105,30 @@ class Query(ABC):
 
     @abstractmethod
     def class_sizes(self) -> Ints:
-        """Return the number of databases behind each answer, at most ``MANY``."""
+        """Return the number of databases with each answer, at most ``MANY``."""
 
     @abstractmethod
     def law(self, prior: Distribution) -> Floats:
-        """Distribution of the answer."""
+        """Return the distribution of the answer."""
 
     @abstractmethod
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the distribution of the answer if a probability may underflow, else None."""
+        """Return logs of the distribution of the answer if it may underflow, else None."""
 
     @abstractmethod
     def surprise(self, prior: Distribution) -> Floats:
-        """Sum of p(x) ln p(x) over the databases behind each answer."""
+        """Return the sum of p(x) ln p(x) over the databases with each answer."""
 
     def odds(self, prior: Distribution) -> Odds | None:
-        """Return the largest p(x)/p(x') of neighbours by their answers; None where by a list."""
+        """Return the largest p(x)/p(x') of neighbours by their answers; None if listed."""
         return None
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats] | None:
-        """Joint distributions [v, answer] of some records with the answer; None for a list."""
+        """Return joint distributions [v, answer] of records and answer; None if listed."""
         return None
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint distribution [v, answer] of row i and the answer."""
+        """Return logs of the joint distribution [v, answer] of record i and the answer."""
         raise NotImplementedError
 
     @abstractmethod
@@ -136,10 +137,10 @@ class Query(ABC):
 
     @abstractmethod
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """Return the answers that each value of a group of k rows allows, one entry per group.
+        """Return the answers that each value of a group of k records allows, one entry per group.
 
-        Some optimal input distribution has at most as many rows as there are outputs. So of the
-        values that allow the same answers, at most that many are listed.
+        Some optimal input distribution has at most as many databases as there are outputs. So of
+        the values that allow the same answers, at most that many are listed.
         """
 
     @abstractmethod
@@ -152,7 +153,7 @@ class Query(ABC):
 
     @abstractmethod
     def definition(self) -> tuple[object, ...]:
-        """Return what two queries of one class must have in common to be equal."""
+        """Return the data that two equal queries of one class have in common."""
 
     def same(self, other: Query) -> bool:
         """Whether the other query is of the same class and has the same definition."""
@@ -173,7 +174,7 @@ class Query(ABC):
 class Listed(Query):
     """Answers given one by one, for every database of a space.
 
-    Rows with the same number in ``kinds`` are interchangeable. By default no two rows are.
+    Records with the same number in ``kinds`` are interchangeable. Default: no two records are.
     """
 
     def __init__(self, values: Ints, space: Space, answers: int, kinds: Ints | None = None) -> None:
@@ -188,11 +189,11 @@ class Listed(Query):
         return self.space, self.answers, self.values.tobytes()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer of every database, and the sizes of rows."""
+        """Return the answer of every database, and the sizes of records."""
         return {"values": self.values.tolist(), "sizes": list(self.space.sizes)}
 
     def of(self, rows: Ints) -> Ints:
-        """Answers for databases of shape (k, n)."""
+        """Return the answers for databases of shape (k, n)."""
         return np.asarray(self.values[self.space.index(rows)])
 
     def listed(self) -> Ints:
@@ -212,16 +213,16 @@ class Listed(Query):
         return pairs_of(np.concatenate([*codes, np.empty(0, np.int64)]), self.answers)
 
     def class_sizes(self) -> Ints:
-        """Return the number of databases behind each answer."""
+        """Return the number of databases with each answer."""
         return np.bincount(self.values, minlength=self.answers)
 
     def law(self, prior: Distribution) -> Floats:
-        """Distribution of the answer."""
+        """Return the distribution of the answer."""
         masses = np.bincount(self.values, prior.probabilities(), minlength=self.answers)
         return np.asarray(masses, np.float64)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the distribution of the answer if some probability may underflow."""
+        """Return logs of the distribution of the answer if some probability may underflow."""
         logs = prior.logs_if_rare()
         if logs is None:
             return None
@@ -230,7 +231,7 @@ class Listed(Query):
         return totals
 
     def surprise(self, prior: Distribution) -> Floats:
-        """Sum of p(x) ln p(x) over the databases behind each answer."""
+        """Return the sum of p(x) ln p(x) over the databases with each answer."""
         own = surprise(prior.probabilities())
         return np.asarray(np.bincount(self.values, own, minlength=self.answers), np.float64)
 
@@ -242,7 +243,7 @@ class Listed(Query):
         return Dense.of(pmf, self.space)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """Return one entry for each group. For single bits any two databases will do."""
+        """Return one entry for each group. For single bits any two databases are allowed."""
         sizes, seen = self.space.sizes, self.seen()
         if k == 1 and max(sizes) == 2 and len(seen) > 1:
             return [Candidates((), [(), ()], [seen, seen])]
@@ -272,9 +273,9 @@ class Listed(Query):
 
 
 def group_lines(values: Ints, sizes: tuple[int, ...], group: Group) -> Ints:
-    """Return the answers of all databases, one line for each value of a group of rows."""
+    """Return the answers of all databases, one line for each value of a group of records."""
     shape = [sizes[i] for i in group]
-    # One axis for each row of the group, and one for all rows between two of them.
+    # One axis for each record of the group, and one for all records between two of them.
     ends = zip((-1, *group), (*group, len(sizes)), strict=True)
     between = [math.prod(sizes[i + 1 : j]) for i, j in ends]
     split = [size for both in zip(between, shape, strict=False) for size in both]
@@ -284,13 +285,13 @@ def group_lines(values: Ints, sizes: tuple[int, ...], group: Group) -> Ints:
 
 
 def pairs_of(codes: Ints, answers: int) -> Ints:
-    """Pairs of different answers from codes ``first * answers + second``, each once."""
+    """Return pairs of different answers from codes ``first * answers + second``, each once."""
     pairs = np.stack(np.divmod(np.unique(codes), answers), axis=1)
     return np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]], dtype=np.int64)
 
 
 def unlike_groups(kinds: Ints, k: int) -> Iterator[Group]:
-    """Yield one group of k rows for each choice of how many rows of each kind it has."""
+    """Yield one group of k records for each choice of how many records of each kind it has."""
     members = [np.flatnonzero(kinds == t).tolist() for t in np.unique(kinds)]
     number = math.comb(min(len(members) + k - 1, len(kinds)), k)
     check.fits(number, "the list of different groups", "use fewer rows", _GROUPS)
@@ -330,7 +331,7 @@ def binomials(n: int) -> Ints:
 
 
 class Sum(Query):
-    """The sum of a score per row, ``scores[which[i]][x_i]``, integers of at least 0."""
+    """The sum of a score per record, ``scores[which[i]][x_i]``, integers of at least 0."""
 
     def __init__(self, scores: Sequence[Ints], which: Ints) -> None:
         self.scores, self.which = tuple(scores), which
@@ -347,11 +348,11 @@ class Sum(Query):
         return tuple(scores.tobytes() for scores in self.scores), self.which.tobytes()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the scores, and which of them each row has."""
+        """Return the scores, and the index of each record's scores."""
         return {"scores": [scores.tolist() for scores in self.scores], "rows": runs(self.which)}
 
     def of(self, rows: Ints) -> Ints:
-        """Answers for databases of shape (k, n)."""
+        """Return the answers for databases of shape (k, n)."""
         total = np.zeros(len(rows), dtype=np.int64)
         for t, scores in enumerate(self.scores):
             # ``take`` reads a boolean array as numbers, while indexing would read it as a mask
@@ -363,11 +364,11 @@ class Sum(Query):
         return len(self.scores) == 1 and self.scores[0].tolist() == [0, 1]
 
     def kinds(self) -> Ints:
-        """Number the rows by their scores."""
+        """Number the records by their scores."""
         return self.which
 
     def _power(self, t: int, count: int) -> Ints:
-        """Count the settings of ``count`` rows of one kind by their sum, up to ``MANY``."""
+        """Count the settings of ``count`` records of one kind by their sum, up to ``MANY``."""
         if self.scores[t].tolist() == [0, 1]:
             return binomials(count)
         key = t, count
@@ -386,7 +387,7 @@ class Sum(Query):
         return self._powers[key]
 
     def _ways(self, parts: Sequence[tuple[int, int]]) -> Ints:
-        """Count the settings of rows of several kinds by their sum, up to ``MANY``."""
+        """Count the settings of records of several kinds by their sum, up to ``MANY``."""
         ways = np.ones(1, dtype=np.int64)
         for t, count in parts:
             ways = np.minimum(_sumset(ways, self._power(t, count)), MANY)
@@ -406,7 +407,7 @@ class Sum(Query):
         return np.flatnonzero(self._all)
 
     def class_sizes(self) -> Ints:
-        """Return the number of databases behind each sum, at most ``MANY``."""
+        """Return the number of databases with each sum, at most ``MANY``."""
         return self._all
 
     def neighbours(self) -> Ints:
@@ -419,17 +420,17 @@ class Sum(Query):
         return pairs_of(np.concatenate(codes), self.answers)
 
     def law(self, prior: Distribution) -> Floats:
-        """Distribution of the sum, in the prior's structure."""
+        """Return the distribution of the sum, in the prior's structure."""
         return score_law(prior, self.scores, self.which)
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the distribution of the sum if some probability may underflow."""
+        """Return logs of the distribution of the sum if some probability may underflow."""
         if prior.log_smallest() > math.log(TINY):
             return None
         return log_score_law(prior, self.scores, self.which)
 
     def surprise(self, prior: Distribution) -> Floats:
-        """Sum of p(x) ln p(x) over the databases behind each sum, in the prior's structure."""
+        """Return the sum of p(x) ln p(x) over the databases with each sum."""
         return score_surprise(prior, self.scores, self.which)
 
     def odds(self, prior: Distribution) -> Odds | None:
@@ -438,11 +439,11 @@ class Sum(Query):
         return None if chunks is None else largest_odds(chunks, self.answers)
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
-        """Joint distributions [v, sum] of each of some rows and the sum."""
+        """Return joint distributions [v, sum] of each of some records and the sum."""
         return row_score_laws(prior, self.scores, self.which, rows)
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint distribution [v, sum] of row i and the sum."""
+        """Return logs of the joint distribution [v, sum] of record i and the sum."""
         return log_row_score_law(prior, self.scores, self.which, i)
 
     def prior(self, law: Floats) -> Distribution:
@@ -452,9 +453,9 @@ class Sum(Query):
         return Listed(self.listed(), self.space, self.answers).prior(law)
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """Return one entry for each choice of kinds of rows, with the sums of the other records.
+        """Return one entry for each choice of kinds of records, with the sums of the other records.
 
-        For single bits of several kinds any two sums will do.
+        For single bits of several kinds any two sums are allowed.
         """
         if k == 1 and max(self.space.sizes) == 2 and len(self.scores) > 1 < len(self.seen()):
             return [Candidates((), [(), ()], [self.seen()] * 2)]
@@ -470,7 +471,7 @@ class Sum(Query):
         return problems
 
     def database(self, group: Group, values: Group, answer: int) -> Ints:
-        """Return a database with the given values and sum; the other records are halved."""
+        """Return a database with the given values and sum, by halving the other records."""
         database = np.empty(self.space.n, dtype=np.int64)
         database[list(group)] = values
         answer -= sum(
@@ -482,7 +483,7 @@ class Sum(Query):
         return database
 
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
-        """Return neighbours with the given sums. They differ in a row of a suitable kind."""
+        """Return neighbours with the given sums. They differ in a record of a suitable kind."""
         for t, scores in enumerate(self.scores):
             i = int(np.argmax(self.which == t))
             rest = self._ways(self._others([i]))
@@ -498,14 +499,14 @@ class Sum(Query):
         raise AssertionError(f"no neighbours have sums {answer} and {other}")
 
     def _split(self, parts: list[tuple[int, int]], total: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the values of all rows of each kind, so that the scores add up to a total."""
+        """Yield the values of all records of each kind, so that the scores add up to a total."""
         for j, (t, count) in enumerate(parts):
             own = _meeting(self._power(t, count), self._ways(parts[j + 1 :]), total)
             yield t, self._values(t, count, own)
             total -= own
 
     def _values(self, t: int, count: int, total: int) -> list[int]:
-        """Return values of ``count`` rows of one kind whose scores add up to a total."""
+        """Return values of ``count`` records of one kind whose scores add up to a total."""
         if count == 1:
             return [int(np.flatnonzero(self.scores[t] == total)[0])]
         half = count // 2
@@ -514,10 +515,10 @@ class Sum(Query):
 
 
 class Histogram(Query):
-    """How many of n rows hold each of m values.
+    """The number of n records that hold each of m values.
 
-    Answers are numbered in C order of (c_1, ..., c_(m-1)), c_v rows holding value v, over all
-    such counts that add up to at most n: the order of an exchangeable prior's weights.
+    Answers are numbered in C order of (c_1, ..., c_(m-1)), where c_v records hold value v, over all
+    such counts of sum at most n. This is the order of an exchangeable prior's weights.
     """
 
     def __init__(self, n: int, m: int) -> None:
@@ -539,20 +540,20 @@ class Histogram(Query):
         return {"n": self.space.n, "m": self.space.m}
 
     def counts_bits(self) -> bool:
-        """Whether rows are bits, so that the histogram is the number of bits that are set."""
+        """Whether records are bits, so that the histogram is the number of bits that are set."""
         return self.space.sizes[0] == 2
 
     def kinds(self) -> Ints:
-        """All rows are interchangeable."""
+        """Return equal numbers: all records are interchangeable."""
         return np.zeros(self.space.n, dtype=np.int64)
 
     def _number(self, counts: Ints) -> Ints:
-        """Answers for counts (..., m)."""
+        """Return the answers for counts (..., m)."""
         base = (self.space.n + 1) ** np.arange(counts.shape[-1] - 1)[::-1]
         return np.asarray(self._place[counts[..., 1:] @ base])
 
     def of(self, rows: Ints) -> Ints:
-        """Answers for databases of shape (k, n)."""
+        """Return the answers for databases of shape (k, n)."""
         values = range(self.counts.shape[1])
         return self._number(np.stack([(rows == v).sum(axis=1) for v in values], axis=-1))
 
@@ -561,7 +562,7 @@ class Histogram(Query):
         return np.arange(self.answers)
 
     def neighbours(self) -> Ints:
-        """Return the pairs of histograms with one row moved from one value to another."""
+        """Return the pairs of histograms with one record moved from one value to another."""
         codes = [np.empty(0, np.int64)]
         unit = np.eye(self.counts.shape[1], dtype=np.int64)
         for s, t in itertools.permutations(range(len(unit)), 2):
@@ -576,17 +577,17 @@ class Histogram(Query):
         return np.asarray(np.rint(np.exp(np.minimum(logs, math.log(MANY)))), dtype=np.int64)
 
     def law(self, prior: Distribution) -> Floats:
-        """Distribution of the histogram, in the prior's structure."""
+        """Return the distribution of the histogram, in the prior's structure."""
         return np.asarray(histogram_law(prior)[self._place >= 0])
 
     def log_law(self, prior: Distribution) -> Floats | None:
-        """Logs of the distribution of the histogram if some probability may underflow."""
+        """Return logs of the distribution of the histogram if some probability may underflow."""
         if prior.log_smallest() > math.log(TINY):
             return None
         return np.asarray(log_histogram_law(prior)[self._place >= 0])
 
     def surprise(self, prior: Distribution) -> Floats:
-        """Sum of p(x) ln p(x) over the databases behind each histogram."""
+        """Return the sum of p(x) ln p(x) over the databases with each histogram."""
         scores = histogram_scores(prior)
         return self._inside(score_surprise(prior, [scores], self.kinds()))
 
@@ -601,12 +602,12 @@ class Histogram(Query):
         return largest_odds(numbered, self.answers)
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
-        """Joint distributions [v, histogram] of each of some rows and the histogram."""
+        """Return joint distributions [v, histogram] of some records and the histogram."""
         for law in row_score_laws(prior, [histogram_scores(prior)], self.kinds(), rows):
             yield self._inside(law)
 
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
-        """Logs of the joint distribution [v, histogram] of row i and the histogram."""
+        """Return logs of the joint distribution [v, histogram] of record i and the histogram."""
         return self._inside(log_row_score_law(prior, [histogram_scores(prior)], self.kinds(), i))
 
     def _inside(self, per_sum: Floats) -> Floats:
@@ -623,7 +624,7 @@ class Histogram(Query):
         return Exchangeable.of(weights.reshape((self.space.n + 1,) * (m - 1)))
 
     def candidates(self, k: int, outputs: int) -> list[Candidates]:
-        """Return one entry, since all rows are interchangeable."""
+        """Return one entry, since all records are interchangeable."""
         m = self.counts.shape[1]
         unit = [tuple(row) for row in np.eye(m, dtype=np.int64).tolist()]
         most = min(math.comb(self.space.n - k + m - 1, m - 1), outputs)
@@ -634,7 +635,7 @@ class Histogram(Query):
         return [Candidates(tuple(range(k)), values, slices)]
 
     def database(self, group: Group, values: Group, answer: int) -> Ints:
-        """Return the database whose rows outside the group are in order of their values."""
+        """Return the database whose records outside the group are in order of their values."""
         held = np.bincount(values, minlength=self.counts.shape[1])
         database = np.empty(self.space.n, dtype=np.int64)
         database[list(group)] = values
@@ -643,7 +644,7 @@ class Histogram(Query):
         return database
 
     def step(self, answer: int, other: int) -> tuple[Ints, Ints]:
-        """Return neighbours with the given histograms: row 0 moves from one value to another."""
+        """Return neighbours with the given histograms: record 0 changes its value."""
         moved = self.counts[answer] - self.counts[other]
         first = self.database((0,), (int(moved.argmax()),), answer)
         second = first.copy()
@@ -665,8 +666,8 @@ def corner_laws(n: int, low: Chance, high: Chance) -> Iterator[Floats]:
     """Yield distributions of the number of ones among n bits of the kinds ``low`` and ``high``.
 
     There is one distribution for every number of bits with the distribution ``high``, in blocks.
-    The relative error is at most ``corner_error(n, low, high)``. Probabilities too small for a
-    double are 0. Cost O(n^2).
+    The relative error is at most ``corner_error(n, low, high)``. Probabilities that underflow are
+    0. Cost O(n^2).
     """
     logs = log_binomials(n)
     block = max(1, _BLOCK // (n + 1))
@@ -679,8 +680,8 @@ def corner_laws(n: int, low: Chance, high: Chance) -> Iterator[Floats]:
 def _corner(logs: Floats, k: int, low: Chance, high: Chance) -> Floats:
     """Return ln of P(number of ones)/C(n, number), for k bits with the distribution ``high``.
 
-    ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. Where both
-    probabilities are so small that their product is no double, bits are certain.
+    ``logs`` has ln C(n, number). Bits that are certain shift the number by their ones. If both
+    probabilities are so small that their product underflows, bits count as certain.
     """
     from fastpriv.kernels import binomial_product
 
@@ -698,7 +699,7 @@ def _corner(logs: Floats, k: int, low: Chance, high: Chance) -> Floats:
 
 
 def _log(p: float, rest: float) -> float:
-    """Return ln p, from the rest where that is the smaller one."""
+    """Return ln p, from 1 - p if that is the smaller one."""
     return math.log1p(-rest) if rest < p else math.log(p)
 
 
@@ -709,7 +710,7 @@ def corner_error(n: int, low: Chance, high: Chance) -> float:
 
 
 def _law_error(space: Space) -> float:
-    """Bound the relative error of products of n probabilities and sums over values at each row."""
+    """Bound the relative error of products of n probabilities and sums over record values."""
     return (space.n * (max(space.sizes) + 2) + 16) * ULP
 
 
@@ -732,9 +733,9 @@ def _meeting(a: Ints, b: Ints, total: int) -> int:
 
 @singledispatch
 def slice_ways(query: Query, i: int) -> list[Ways]:
-    """Return for each value of row i the possible answers and how many databases have each.
+    """Return, for each value of record i, the possible answers and the log of their counts.
 
-    The numbers are given by their logarithms, which are good to ``ways_error``. The general
+    Counts are numbers of databases. Their logs have an error of at most ``ways_error``. The general
     algorithm lists all databases.
     """
     listed = Listed(query.listed(), query.space, query.answers)
@@ -778,7 +779,7 @@ def _histogram_slice_ways(query: Histogram, i: int) -> list[Ways]:
 
 @singledispatch
 def group_ways(query: Query, group: tuple[int, ...]) -> list[Ways]:
-    """Return for each value of a group of rows the possible answers and how many have each.
+    """Return, for each value of a group of records, the possible answers and their counts.
 
     Values are in C order. The general algorithm lists all databases.
     """
@@ -789,7 +790,7 @@ def group_ways(query: Query, group: tuple[int, ...]) -> list[Ways]:
 
 @group_ways.register
 def _sum_group_ways(query: Sum, group: tuple[int, ...]) -> list[Ways]:
-    """Convolve the scores of the rows outside the group."""
+    """Convolve the scores of the records outside the group."""
     which = np.delete(query.which, group)
     logs = np.zeros(1)
     if len(which):

@@ -1,4 +1,4 @@
-"""Channels that see a database only through a query."""
+"""Channels whose output depends on a database only through a query."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["QueryChannel"]
 
 
 class QueryChannel(AbstractChannel):
-    """A mechanism that sees a database only through a query: p(.|x) = kernel[values[x]].
+    """A mechanism that uses only the answer of a query: p(.|x) = kernel[values[x]].
 
     Parameters
     ----------
     values : integer array of length N
-        The query's answer for every database, in C order: a row of ``kernel``.
+        The query's answer for every database, in C order: the index of a row of ``kernel``.
     kernel : 2-D array
         ``kernel[v, y]`` = p(y | answer v).
     space : Space or sequence of int
@@ -103,7 +103,7 @@ class QueryChannel(AbstractChannel):
 
     @classmethod
     def count(cls, n: int, kernel: ArrayLike) -> QueryChannel:
-        """Return a mechanism that sees how many of n bits are set: p(.|x) = kernel[sum of x].
+        """Return a mechanism on the number of set bits among n: p(.|x) = kernel[sum of x].
 
         Parameters
         ----------
@@ -128,13 +128,13 @@ class QueryChannel(AbstractChannel):
 
     @classmethod
     def sum(cls, scores: Sequence[ArrayLike], kernel: ArrayLike) -> QueryChannel:
-        """Return a mechanism that sees the sum of a score per row, without listing databases.
+        """Return a mechanism on the sum of a score per record, without listing databases.
 
         Parameters
         ----------
         scores : sequence of 1-D integer arrays
-            ``scores[i][v]`` >= 0 is what row i adds when it holds value v. Rows with equal
-            scores (``[scores] * n``) are looked at once.
+            ``scores[i][v]`` >= 0 is the score of record i if it holds value v. Records with equal
+            scores (``[scores] * n``) are processed together.
         kernel : 2-D array
             ``kernel[s, y]`` = p(y | sum s), for s = 0 .. the largest sum.
 
@@ -153,17 +153,17 @@ class QueryChannel(AbstractChannel):
 
     @classmethod
     def histogram(cls, n: int, m: int, kernel: ArrayLike) -> QueryChannel:
-        """Return a mechanism that sees how many of n rows hold each of m values.
+        """Return a mechanism on the histogram: how many of n records hold each of m values.
 
         Parameters
         ----------
         n, m : int
             Number of records, and of values of each.
         kernel : 2-D array
-            One row for each of the C(n + m - 1, m - 1) histograms, in C order of the counts
-            (c_1, ..., c_(m-1)) of values 1 .. m-1, as in the weights of :class:`Exchangeable`:
-            for m = 2 in order of the number of ones, for m = 3 and n = 2 in the order
-            (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0).
+            One row for each of the C(n + m - 1, m - 1) histograms, in C order of the counts (c_1,
+            ..., c_(m-1)) of values 1 .. m-1, as in the weights of :class:`Exchangeable`. For m = 2
+            this is the order of the number of ones. For m = 3 and n = 2 it is (0, 0), (0, 1), (0,
+            2), (1, 0), (1, 1), (2, 0).
 
         Examples
         --------
@@ -185,16 +185,16 @@ class QueryChannel(AbstractChannel):
         return Dense.of(self.query.law(prior) @ self.kernel.matrix, self.output_space)
 
     def occurring_rows(self) -> Floats:
-        """Distributions of the answers that occur; the kernel itself where all do."""
+        """Distributions of the answers that occur; the kernel itself if all occur."""
         seen, laws = self.query.seen(), self.kernel.matrix
         return laws if len(seen) == len(laws) else laws[seen]
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
         return extremes(self.occurring_rows())[0]
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return extremes(self.occurring_rows())[1]
 
     def draw(self, rows: Codes, source: Source) -> Codes:

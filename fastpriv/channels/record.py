@@ -27,15 +27,15 @@ MOST_VALUES = 1 << 62
 
 
 class ColumnsChannel(AbstractChannel):
-    """Every column of a record goes through a mechanism of its own, of whatever structure.
+    """Every column of a record goes through its own mechanism, of any structure.
 
-    Rows are columns here. The levels of a person, who is a whole record, are those of
-    ``RecordChannel(channel)``: differential privacy adds up over columns.
+    Here each column counts as one record of the space. For the levels of a person, who has all
+    columns, use ``RecordChannel(channel)``: differential privacy levels add up over columns.
 
     Parameters
     ----------
     columns : sequence of channels
-        The mechanism of each column, on one row.
+        The mechanism of each column, on one record.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ColumnsChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), the Kronecker product of the columns' matrices.
 
-        It is rounded inwards: its level is at most the largest of the columns' matrices.
+        It is rounded inwards: its level is at most the largest level of the columns' matrices.
         """
         self.check_matrix_fits()
         whole: Floats = np.ones((1, 1))
@@ -109,7 +109,7 @@ class ColumnsChannel(AbstractChannel):
 
     @property
     def matrix_error(self) -> float:
-        """Entries are products over columns, each with its own error."""
+        """Bound on the relative error of entries, which are products over columns."""
         own = sum(column.matrix_error for column in self.columns)
         return 2.0 * own + 8.0 * (self.space.n + 4) * ULP
 
@@ -127,15 +127,15 @@ class ColumnsChannel(AbstractChannel):
 class RecordChannel(AbstractChannel):
     """A channel on the columns of one record, seen as a channel on the whole record.
 
-    Its database has a single row, the person's record, whose values are numbered in C order of the
-    columns' values. Neighbours differ in the whole record. Randomising each of four columns at
-    level 0.5 is therefore level 2 here, and level 0.5 for ``columns``.
+    Its database has a single record, with values numbered in C order of the columns' values.
+    Neighbours differ in the whole record. For example, four columns randomised at level 0.5 have
+    level 2 here, and level 0.5 for ``columns``.
 
     Parameters
     ----------
     columns : channel
-        The mechanism on the columns, one row for each. Its outputs are records, or the reports of
-        a :class:`ColumnsChannel`.
+        The mechanism on the columns, one record of its space for each. Its outputs are records, or
+        the messages of a :class:`ColumnsChannel`.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class RecordChannel(AbstractChannel):
 
     @property
     def matrix_error(self) -> float:
-        """Entries are those of the columns."""
+        """Bound on the relative error of entries, as for the columns."""
         return self.columns.matrix_error
 
     def columns_prior(self, prior: Distribution) -> Distribution:
@@ -202,11 +202,11 @@ class RecordChannel(AbstractChannel):
         return Dense.of(law.pmf(), self.column_space)
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
         return self.columns.column_maxima()
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return self.columns.column_minima()
 
     def draw(self, rows: Codes, source: Source) -> Codes:

@@ -1,9 +1,10 @@
-"""An output distribution tilted towards the database, and E_i.
+"""An output distribution tilted towards the database, and the posterior response.
 
 Every rate-distortion optimum with Hamming distortion has this form. ``TiltedChannel`` takes any
 output distribution and works with vectors over databases. Independent records make a
-``TiltedProduct``, which acts record by record. ``PosteriorChannel`` is E_i, the tilted channel
-whose posterior under a given prior is the Hamming kernel. Calling a class chooses the subclass.
+``TiltedProduct``, which acts record by record. ``PosteriorChannel`` is the posterior response: its
+posterior under a given prior is the matrix of randomised response. Calling a class chooses the
+subclass.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from fastpriv.results import Bracket
 
 __all__ = ["PosteriorChannel", "TiltedChannel"]
 
-#: Largest distribution that is drawn from by sums over its prefixes.
+#: Largest distribution that is sampled by sums over its prefixes.
 _MAX_DRAWN = 1 << 25
 #: Most types, counted with one axis for each value, of three or more values.
 _BOX = 1 << 24
-#: Most databases that are gone through one by one.
+#: Most databases that are processed one by one.
 FEW = 1 << 16
 
 
@@ -73,9 +74,9 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 def _exchangeable_tilted_draws(
     law: Exchangeable, rows: Ints, epsilon: float, source: Source
 ) -> Ints:
-    """Exchangeable records, taken in the order of their values.
+    """Draw for exchangeable records, taken in the order of their values.
 
-    Databases of one type then share the sums over what can follow: O(n^2) for each type for
+    Databases of one type then share the sums over possible continuations: O(n^2) for each type for
     m = 2, O(n m) for each draw.
     """
     n = law.space.n
@@ -90,17 +91,17 @@ def _exchangeable_tilted_draws(
 
 @tilted_draws.register
 def _markov_tilted_draws(law: Markov, rows: Ints, epsilon: float, source: Source) -> Ints:
-    """Chain: backward sums, then one row after the other. Cost O(n m^2) each."""
+    """Draw for a chain: backward sums, then one record at a time. Cost O(n m^2) each."""
     return chain_draws(law.initial, law.transition, rows, epsilon, source)
 
 
 class TypeTilt:
-    """The distributions q and R q of a tilted channel over types, and the channel that they make.
+    """The distributions q and R q of a tilted channel over types, and the channel they make.
 
-    A channel W[x, y] = q(y) R[x, y] / (R q)(x) has its largest entry of column y at x = y: a step
-    of x away from y divides R by e^epsilon, and R q, an output distribution of E_d, changes by at
-    most this factor. For the same reason the smallest entry is at an x that differs from y in every
-    row.
+    In W[x, y] = q(y) R[x, y] / (R q)(x) the largest entry of column y is at x = y. A step of x away
+    from y divides R by e^epsilon, and R q, an output distribution of randomised response, changes
+    by at most this factor. For the same reason the smallest entry is at an x that differs from y in
+    every record.
     """
 
     def __init__(self, law: Exchangeable, home: Exchangeable, kernel: Symmetric) -> None:
@@ -131,9 +132,9 @@ class TypeTilt:
 
     @cached_property
     def opposite(self) -> Floats:
-        """Largest ln (R q)(x) over the x that differ from y in every row, for each type of y.
+        """Return the largest ln (R q)(x) over x that differ from y in every record, by type of y.
 
-        Types s and t have such databases where s_v + t_v <= n for every value v.
+        Types s and t have such databases if s_v + t_v <= n for every value v.
         """
         if self.kernel.m == 2:
             return np.asarray(self.log_each[::-1])
@@ -146,13 +147,13 @@ class TypeTilt:
         return np.asarray(best[tuple(n - self.types)])
 
     def log_joint(self, log_prior: Floats) -> Floats:
-        """Log of the joint distribution of types: output (first axis) and database."""
+        """Return the log of the joint distribution of types: output (first axis) and database."""
         return np.asarray(self.log_law[:, None] + self.pairs.log_laws + (log_prior - self.log_home))
 
     def log_ratios(self, logs: Floats) -> Floats:
-        """Largest logs(x) - logs(x') where one row goes from s to t, for every (s, t).
+        """Return the largest logs(x) - logs(x') if one record goes from s to t, for every (s, t).
 
-        ``logs`` is a number for each type, -inf where x cannot occur.
+        ``logs`` is a number for each type, -inf if x cannot occur.
         """
         m, n = self.kernel.m, self.n
         table = np.full((n + 1,) * (m - 1), -math.inf)
@@ -167,12 +168,12 @@ class TypeTilt:
         return worst
 
     def log_prior(self, prior: Exchangeable) -> Floats:
-        """Log of the probability of each type under a prior."""
+        """Return the log of the probability of each type under a prior."""
         return np.asarray(prior.log_weights[tuple(self.types[1:])])
 
 
 def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
-    """Return the distributions over types; None where there are none, or doubles underflow."""
+    """Return the distributions over types; None if there are none, or doubles underflow."""
     kernel = kernels.distinct[0]
     if not isinstance(law, Exchangeable) or not isinstance(kernel, Symmetric):
         return None
@@ -186,16 +187,16 @@ def type_tilt(law: Distribution, kernels: RowKernels) -> TypeTilt | None:
 class TiltedChannel(AbstractChannel):
     """W[x, y] proportional to q(y) e^(-epsilon d(x, y)): a distribution q tilted towards x.
 
-    Every optimum of the rate-distortion problem with Hamming distortion has this form (Wang-Ying-
-    Zhang 2015, proof of Theorem 2). With R the Hamming kernel of E_d, W[x, y] = q(y) R[x, y] /
-    (R q)(x). Under the prior R q it is E_d run backwards; R q is called the channel's own prior.
+    W[x, y] = q(y) R[x, y] / (R q)(x), where R is the matrix of randomised response. Every optimum
+    of the rate-distortion problem with Hamming distortion has this form (Wang-Ying-Zhang 2015,
+    proof of Theorem 2). R q is called the channel's own prior: under it the posterior is R.
 
     Parameters
     ----------
     law : Distribution
         The output distribution q before tilting.
     epsilon : float
-        How fast weights fall with the Hamming distance, at least 0.
+        Rate at which log-weights fall with the Hamming distance, at least 0.
 
     Examples
     --------
@@ -256,13 +257,13 @@ class TiltedChannel(AbstractChannel):
 
     @property
     def matrix_error(self) -> float:
-        """Entries are products over rows, divided by sums over values for every row."""
+        """Bound on the relative error: products over records, divided by sums over values."""
         return 8.0 * (self.space.n * (max(self.space.sizes) + 2) + 16) * ULP
 
     def widened(self, bracket: Bracket) -> Bracket:
-        """Bounds on a capacity or a contraction for the error of the matrix it was computed from.
+        """Bounds on a capacity or a contraction, for the error of the matrix it was computed from.
 
-        ln R[x, y] and ln (R q)(x) change by epsilon n at most from one database to another.
+        ln R[x, y] and ln (R q)(x) change by at most epsilon n from one database to another.
         """
         strong = raised(2.0 * self.epsilon * self.space.n, 8.0)
         return perturbed(bracket, self.entry_error, strong)
@@ -288,9 +289,8 @@ class TiltedChannel(AbstractChannel):
     def matrix(self) -> Floats:
         """Return W[x, y] = p(y|x), an N x N array of doubles, rounded inwards.
 
-        Weights are computed at a level that is lower by a few units of 2^-53, and a probability
-        that is too small for a double is raised until its ratio to those of neighbours is within
-        the level.
+        Weights are computed at a level that is lower by a few units of 2^-53. A probability that
+        underflows is raised until its ratio to the entries of neighbours is within the level.
         """
         n, m = self.space.n, max(self.space.sizes)
         matrix = self._rounded(inner_level(self.epsilon, n, m, room=0.0))
@@ -317,7 +317,7 @@ class TiltedChannel(AbstractChannel):
             return far_matrix(self.base.wide(), self.space.sizes, level)
         kernels = RowKernels.symmetric(self.space.sizes, level)
         joint = ProductChannel.of(kernels).nearest_matrix() * self.base.probabilities()
-        # By its own sum, so that an output which is nearly certain has a probability of 1.
+        # Normalised by its own sum, so that a nearly certain output has probability 1.
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def output_distribution(self, prior: Distribution) -> Distribution:
@@ -330,17 +330,17 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def by_type(self) -> TypeTilt | None:
-        """The channel in types, where its rows are exchangeable and databases are many."""
+        """The channel in types, if its records are exchangeable and databases are many."""
         return type_tilt(self.base, self.hamming_kernels) if self.space.size > LISTED else None
 
     @property
     def own_level(self) -> float:
-        """Epsilon, and the rounding of R q to the floats of a prior."""
+        """Epsilon plus the rounding error of R q as the floats of a prior."""
         return round_up(self.epsilon + rounding(self.space.n))
 
     @cached_property
     def _far(self) -> bool:
-        """Whether some database is too far from all outputs for its weight in a double."""
+        """Whether the total weight of some database underflows."""
         return bool(self.base_and_mixture()[1].min() < TINY)
 
     @cached_property
@@ -352,7 +352,7 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def is_listable(self) -> bool:
-        """Whether databases are few, and none too far from all outputs for its weight."""
+        """Whether databases are few, and no database's total weight underflows."""
         return self.space.size <= FEW and not self._far
 
     @property
@@ -362,25 +362,25 @@ class TiltedChannel(AbstractChannel):
 
     @cached_property
     def alike_groups(self) -> list[Ints]:
-        """Records in groups that play the same part under R q."""
+        """Records in groups that are interchangeable under R q."""
         return self.prior.alike_records()
 
     @cached_property
     def occurring_values(self) -> list[np.ndarray]:
-        """Which values of a row can come out, for every group of rows."""
+        """Which values of a record are possible outputs, for every group of records."""
         return [self.base.log_marginal(int(rows[0]))[0] > -math.inf for rows in self.alike_groups]
 
     @property
     def all_values_occur(self) -> bool:
-        """Whether every value of every record can come out."""
+        """Whether every value of every record is a possible output."""
         return all(map(np.all, self.occurring_values))
 
     def stay_probability(self) -> float:
-        """R[x, x], the probability that no row moves."""
+        """R[x, x], the probability that no record changes."""
         return math.prod(k.stay for k in self.hamming_kernels if isinstance(k, Symmetric))
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y: at x = y. Cost O(N n).
+        """Return the largest p(y|x) over x, for every output y: at x = y. Cost O(N n).
 
         (R q)(x) >= e^(-epsilon d(x, y)) (R q)(y), because R[x, z] >= e^(-epsilon d(x, y)) R[y, z].
         """
@@ -390,7 +390,7 @@ class TiltedChannel(AbstractChannel):
         return np.asarray(self.stay_probability() * law / home)
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y; 0 where it underflows. Cost O(N n)."""
+        """Return the smallest p(y|x) over x, for every y; 0 if it underflows. Cost O(N n)."""
         if self._far:
             return _log_columns(
                 self.base, tropical(self.log_tilt()[1], self.hamming_kernels, np.minimum)
@@ -412,7 +412,7 @@ class TiltedChannel(AbstractChannel):
 
 
 def _log_columns(q: Distribution, extreme: Floats) -> Floats:
-    """q(y) e^extreme(y), over the total of q, where weights of R q are out of range."""
+    """Return q(y) e^extreme(y), over the total of q, if weights of R q underflow."""
     law, logs = q.probabilities(), q.logs_if_rare()
     with np.errstate(divide="ignore"):
         own = np.log(law) if logs is None else logs
@@ -427,7 +427,7 @@ class TiltedProduct(TiltedChannel, form=True):
 
     @cached_property
     def as_product(self) -> ProductChannel:
-        """The same channel as a product of row channels."""
+        """The same channel as a product of channels on one record."""
         assert isinstance(self.base, Product)
         laws, which, _, place = self.base.paired(self.hamming_kernels)
         factors = [
@@ -443,15 +443,15 @@ class TiltedProduct(TiltedChannel, form=True):
 
     @property
     def rounding_error(self) -> float:
-        """Bound on the error of the logs of all rows' kernels, whose terms may cancel."""
+        """Bound on the error of the logs of all records' kernels, whose terms may cancel."""
         kinds = self.as_product.kernels.distinct
         parts = [kernel.log_error for kernel in kinds if isinstance(kernel, TiltedRow)]
         return 2.0 * math.fsum(np.bincount(self.as_product.kernels.assignment) * parts)
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an N x N array: products of the rows' probabilities.
+        """Return W[x, y] = p(y|x), an N x N array: products of the records' probabilities.
 
-        The distribution of all rows may be out of range where those of single rows are not.
+        The joint distribution may underflow even if the distributions of single records do not.
         """
         self.check_matrix_fits()
         return self.as_product.matrix()
@@ -466,9 +466,9 @@ class TiltedProduct(TiltedChannel, form=True):
 
     @cached_property
     def drawn_product(self) -> ProductChannel:
-        """The records as they are drawn: a probability rounded to zero is the smallest double.
+        """The kernels used for draws: a probability rounded to zero is the smallest double.
 
-        Samplers turn it into 2^-64, so an output that can occur stays possible for all databases.
+        Samplers turn it into 2^-64, so a possible output stays possible for all databases.
         """
         matrices = [kernel.matrix for kernel in self.as_product.kernels.distinct]
         possible = [np.where((W == 0.0) & (W.max(axis=0) > 0.0), LEAST, W) for W in matrices]
@@ -480,26 +480,31 @@ class TiltedProduct(TiltedChannel, form=True):
 
 
 class PosteriorChannel(TiltedChannel):
-    """E_i: p(x|y) = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, for a given prior.
+    """Posterior response: p(x|y) = e^(-epsilon d(x, y)) / (1 + (m-1) e^-epsilon)^n, for a prior.
 
-    Optimal for identifiability (Wang-Ying-Zhang 2015, Theorem 1, Lemma 4) and for mutual
-    information (Theorem 2) at distortion h(epsilon). With p_Y = R^-1 p the channel is W[x, y] =
-    p_Y(y) R[x, y] / p(x): the distribution p_Y tilted, at home with the prior. Its DP level is
-    epsilon + eps_X, its information that of E_d run backwards, from p_Y to p.
+    It has the minimum distortion for identifiability and the minimum mutual information at
+    distortion h(epsilon). Its DP level is epsilon + eps_X. The matrix is W[x, y] = p_Y(y) R[x, y] /
+    p(x), where R is randomised response and p_Y = R^-1 p is the output distribution.
 
     Parameters
     ----------
     prior : Distribution
         Distribution of the databases.
     epsilon : float
-        Identifiability level, at least ``prior.epsilon_tilde()``.
+        Identifiability level in nats, at least ``prior.epsilon_tilde()``.
 
     Raises
     ------
     Infeasible
-        Below ``prior.epsilon_tilde()``, which the message names.
+        If epsilon is below ``prior.epsilon_tilde()``, which the message names.
     TooLarge
-        For a long Markov chain within the bracket of its ``epsilon_tilde()``.
+        If epsilon is within the bracket of ``epsilon_tilde()`` of a long Markov chain.
+
+    Notes
+    -----
+    E_i of Wang-Ying-Zhang 2015: optimal for identifiability (Theorem 1, Lemma 4) and for mutual
+    information (Theorem 2). Its information equals the information of randomised response from p_Y
+    to p.
 
     Examples
     --------
@@ -545,7 +550,7 @@ class PosteriorChannel(TiltedChannel):
 
     @classmethod
     def up_to_rounding(cls, prior: Distribution, epsilon: float) -> PosteriorChannel:
-        """Build E_i a rounding error below ``epsilon_tilde``, where clipping p_Y is harmless."""
+        """Build the channel just below ``epsilon_tilde``, if clipping p_Y is harmless."""
         self = cls.__new__(cls, prior, epsilon)
         self.epsilon, self.prior = epsilon, prior
         self._set(prior.unmixed(epsilon))
@@ -560,21 +565,21 @@ class PosteriorChannel(TiltedChannel):
         prior = load(given["prior"])
         if epsilon >= float(prior.epsilon_tilde()) * (1.0 - 2.0**-30):
             return cls.up_to_rounding(prior, epsilon)
-        return cls(prior, epsilon)  # says why not
+        return cls(prior, epsilon)  # raises the error
 
     @cached_property
     def own_level(self) -> float:
-        """Epsilon, or the level of what is drawn where E_i may exist up to rounding only."""
+        """Epsilon, or the level of the draws if the channel exists only up to rounding."""
         if self.misfit <= rounding(self.space.n) and self.prior.surely_unmixed(self.epsilon):
             return self.epsilon
         return self.drawn_level
 
     @property
     def drawn_level(self) -> float:
-        """Bound on the identifiability of the output distribution as it was rounded to floats.
+        """Bound on the identifiability of the output distribution as rounded to floats.
 
-        p(x|y) is R[x, y] p(x)/(R q)(x), so the level is epsilon and twice the misfit at most. At
-        epsilon 0 the output does not depend on x, and the prior's own level remains.
+        p(x|y) is R[x, y] p(x)/(R q)(x), so the level is at most epsilon plus twice the misfit. At
+        epsilon 0 the output does not depend on x, and the level is the prior's own.
         """
         if self.epsilon == 0.0:
             return self.prior.epsilon_x()
@@ -582,7 +587,7 @@ class PosteriorChannel(TiltedChannel):
 
     @cached_property
     def _worst_misfit(self) -> float:
-        """The misfit, from wide numbers where doubles have lost digits of the distributions."""
+        """The misfit, from wide numbers if doubles have lost digits of the distributions."""
         if self.prior.log_smallest() > math.log(TINY) or self.space.size > FEW:
             return self.misfit
         laws = self.prior.wide(), self.base.wide()
@@ -603,7 +608,7 @@ class PosteriorChannel(TiltedChannel):
 
 
 class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
-    """E_i for independent records, which acts on every record by itself."""
+    """The posterior response for independent records, which acts on every record by itself."""
 
     @property
     def own_level(self) -> float:
@@ -611,7 +616,7 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
 
     @property
     def _worst_misfit(self) -> float:
-        """Neighbours differ in one row, whose misfit counts."""
+        """The largest misfit of a record: neighbours differ in one record."""
         assert isinstance(self.prior, Product)
         assert isinstance(self.base, Product)
         rare = [
@@ -627,10 +632,10 @@ class PosteriorProduct(PosteriorChannel, TiltedProduct, form=True):
 
 
 class PosteriorChain(PosteriorChannel, form=True):
-    """E_i for a Markov chain that is too long for a list of its databases.
+    """The posterior response for a Markov chain that is too long for a list of its databases.
 
     Every output can occur, and under the chain itself every posterior is R. Measures under this
-    prior follow from passes along the chain; under another prior they need the list.
+    prior use passes along the chain. Measures under another prior need the list.
     """
 
     prior: Markov

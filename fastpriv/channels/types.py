@@ -1,4 +1,4 @@
-"""Channels that see only how many rows hold which pair of values."""
+"""Channels that depend only on how many records hold which pair of values."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = ["TypeChannel"]
 
 
 class TypeChannel(AbstractChannel):
-    """A mechanism on n rows of m values that no permutation of the rows changes.
+    """A mechanism on n records of m values that no permutation of the records changes.
 
-    p(y|x) depends only on how many rows hold value s in x and v in y. It is stored as one number
-    per class of pairs, C(n + m^2 - 1, m^2 - 1) in all, so that a mechanism over 2^60 databases is
-    some 40,000 numbers. Made by the programs of ``fastpriv.design``, not by hand.
+    p(y|x) depends only on how many records hold value s in x and v in y. One number is stored per
+    class of pairs, C(n + m^2 - 1, m^2 - 1) in all: some 40,000 numbers for 2^60 databases. The
+    programs of ``fastpriv.design`` make it.
 
     Parameters
     ----------
     types : Types
-        The types of databases, all rows in one block.
+        The types of databases, all records in one block.
     classes : list of Classes
         The classes of databases against an output of each type.
     entries : list of arrays
@@ -97,12 +97,12 @@ class TypeChannel(AbstractChannel):
         return np.asarray(self.all_entries * np.exp(self.all_classes.log_outputs))
 
     def type_weights(self, prior: Distribution) -> Floats | None:
-        """Probability of each type under an exchangeable prior, None for others."""
+        """Return the probability of each type under an exchangeable prior, None for others."""
         types = prior.by_type()
         return None if types is None else type_weights(self.types, types)
 
     def output_types(self, weights: Floats) -> Floats:
-        """Distribution of the output's type, from that of the database's."""
+        """Return the distribution of the output's type, given weights of database types."""
         masses = weights[self.all_classes.row] * self.class_masses
         return np.asarray(np.bincount(self.all_classes.kind, masses), dtype=np.float64)
 
@@ -122,10 +122,10 @@ class TypeChannel(AbstractChannel):
         return table
 
     def class_distribution(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
-        """Distribution of the class of the database against one output; logs if it may underflow.
+        """Return the distribution of the database's class for one output; logs if it underflows.
 
-        The counts of values in the rows where y holds v are the digits of a sum over rows, in base
-        n + 1. Cost that of the distribution of this sum.
+        The counts of values in the records in which y holds v are the digits of a sum over records,
+        in base n + 1. The cost is the cost of the distribution of this sum.
         """
         m, base = self.types.blocks.sizes[0], self.space.n + 1
         digits = np.zeros((m, m), dtype=object)
@@ -159,16 +159,16 @@ class TypeChannel(AbstractChannel):
         return Exchangeable.of(table / table.sum())
 
     def per_database(self, per_type: Floats) -> Floats:
-        """Turn a number per type into one per database."""
+        """Expand a number per type to a number per database."""
         check.fits(self.space.size, "a vector over databases", "ask for single rows")
         return per_type[self.types.number(self.space.rows(np.arange(self.space.size)))]
 
     def column_maxima(self) -> Floats:
-        """Largest p(y|x) over x, for every output y."""
+        """Return the largest p(y|x) over x, for every output y."""
         return self.per_database(np.array([entry.max() for entry in self.entries]))
 
     def column_minima(self) -> Floats:
-        """Smallest p(y|x) over x, for every output y."""
+        """Return the smallest p(y|x) over x, for every output y."""
         return self.per_database(np.array([entry.min() for entry in self.entries]))
 
     def draw(self, rows: Codes, source: Source) -> Codes:
@@ -177,7 +177,7 @@ class TypeChannel(AbstractChannel):
         for places in alike(kinds):
             members = np.flatnonzero(self.all_classes.row == kinds[places[0]])
             drawn[places] = members[self._tree(members).draws(len(places), source)]
-        # In the order of the rows' values, the outputs due to the rows of one value lie together.
+        # Sorted by the records' values, the outputs of the records of one value are contiguous.
         values = np.empty(rows.shape, dtype=np.int64)
         ends = np.empty((len(rows), self.types.blocks.sizes[0]), dtype=np.int64)
         for places in alike(drawn):
@@ -196,7 +196,7 @@ class TypeChannel(AbstractChannel):
         )
 
     def pair_counts(self, number: int) -> Ints:
-        """Return how many rows hold v in y and s in x, [v, s], for one class."""
+        """Return how many records hold v in y and s in x, [v, s], for one class."""
         j = int(self.all_classes.kind[number])
         first = int(self.all_classes.starts[j])
         return self.classes[j].pair_counts(number - first, self.types.blocks.sizes[0])
@@ -206,13 +206,13 @@ class TypeChannel(AbstractChannel):
 
 
 def type_weights(types: Types, prior: Exchangeable) -> Floats:
-    """Probability of each type, all rows being in one block."""
+    """Return the probability of each type, all records being in one block."""
     weights = prior.weights
     return np.array([weights[kind[0][1:]] for kind in types.counts])
 
 
 def log_type_weights(types: Types, prior: Exchangeable) -> Floats:
-    """Log-probability of each type, finite also where it is too rare for a double."""
+    """Return the log-probability of each type, finite even if it underflows."""
     return np.array([prior.log_weights[kind[0][1:]] for kind in types.counts])
 
 

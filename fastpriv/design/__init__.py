@@ -5,8 +5,7 @@ Public: ``ratio_programs`` (PD-DP, PD-I), ``leakage_program`` (PML), ``capacity_
 ``worst_case`` (unknown priors or secrets), ``tradeoff`` (curves), ``optimum`` (``fp.solve``),
 ``closed_forms``.
 
-Inside: ``problem`` (what is asked, and the one ending), ``reductions`` (fewer unknowns), ``cone``
-(the linear program), ``engines`` (its solvers), ``certificate`` (what is proved), ``mixture``
-(output distributions at a slope), ``neighbours`` (graphs and metrics), ``exact`` (rational
-arithmetic).
+Inside: ``problem`` (requests and reporting), ``reductions`` (fewer unknowns), ``cone`` (the linear
+program), ``engines`` (its solvers), ``certificate`` (proved bounds), ``mixture`` (output
+distributions at a slope), ``neighbours`` (graphs and metrics), ``exact`` (rational arithmetic).
 """

@@ -2,28 +2,28 @@
 
     minimise <cost, W>  subject to  C_k(W) <= epsilon,  W >= 0,  rows of W sum to 1,
 
-where C_k is the capacity of the rows of W that selection k names. It is the smallest radius of a
-ball around them: C_k(W) <= epsilon if and only if D(W[k_a] || q) <= epsilon for some q and all a.
-So each selection has an output distribution q_k as further variables, and a constraint for each of
-its m rows. All of them are convex and smooth, also where the best input distribution leaves rows
-out. D is taken as
+where C_k is the capacity of the channel with the rows of W in selection k. It is the radius of the
+smallest ball around them: C_k(W) <= epsilon if and only if D(W[k_a] || q) <= epsilon for some q and
+all a. So each selection has an output distribution q_k as further variables, and a constraint for
+each of its m rows. All constraints are convex and smooth, even if the best input distribution
+leaves rows out. D is written as
 
     D(w || q) = sum_y w ln(w/q) - w + q,
 
-so that q needs no constraint of its own. Let l[k, a] >= 0 be the multipliers. For the distributions
-p_a = l[k, a]/sum_a l[k, a] and any posterior r(a | y), Gibbs' inequality says
+so that q needs no constraint. Let l[k, a] >= 0 be the multipliers. For the distributions p_a = l[k,
+a]/sum_a l[k, a] and any posterior r(a | y), Gibbs' inequality gives
 
     sum_a p_a sum_y W'[k_a, y] ln(r(a | y)/p_a) <= I(p, W') <= C_k(W')
 
-for every channel W'. With the posterior of W, no channel within the bounds costs less than
+for every channel W'. With the posterior of W, every channel within the bounds costs at least
 
     sum_x min_y [cost + sum_k sum_(a: k_a = x) l[k, a] ln(W[x, y]/mean_k(y))] - epsilon sum l,
 
 where mean_k is the output distribution of selection k under p.
 
 Second derivatives are diagonal in y except for one vector for each constraint. A Newton step
-eliminates q_k (diagonal) and the multipliers (m x m) of each selection and factors one matrix of
-size N K. Cost O((N K)^3 + B m^3 K^2) for each of about 30 steps, with B selections of m rows.
+eliminates q_k (diagonal) and the multipliers (m x m) of each selection. It factors one matrix of
+size N K. Cost O((N K)^3 + B m^3 K^2) per step, with B selections of m rows.
 """
 
 from __future__ import annotations
@@ -65,43 +65,43 @@ __all__ = ["solve_pd_capacity"]
 
 #: Most databases.
 _MAX_DATABASES = 64
-#: Most numbers that are kept for all selections (0.5 GB).
+#: Most numbers that are stored for all selections (0.5 GB).
 _MAX_KEPT = 1 << 26
 #: Most classes of a program on types: the second derivatives are a matrix of this size.
 _MAX_CLASSES = 3_300
 #: Smallest capacity of a program; below it, a constant is within about 1e-6 of the optimum.
 _SMALLEST = 1e-12
-#: Gap of the capacities that are certified.
+#: Gap of the certified capacities.
 _FINE = 1e-13
-#: Mixtures with a constant that are tried until the capacity is met.
+#: Most mixtures with a constant that are tried to meet the capacity.
 _MIXTURES = 60
-#: Level of randomised response from which a start is looked for.
+#: Level of randomised response from which the search for a start begins.
 _STEEP = 20.0
 #: Share of the capacity that a start may have.
 _START = 0.6
-#: Steps after which the method is given up.
+#: Maximum number of steps.
 _MAX_STEPS = 80
-#: Share of the way to the boundary that a step goes.
+#: Share of the distance to the boundary that a step covers.
 _STEP = 0.99
 #: Share of the complementarity that the first step aims at, and the smallest share later.
 _FIRST_AIM = 0.5
 _AIM = 0.1
-#: Share of the gap that the iterates reach, to leave some for the repair.
+#: Share of the gap for the iterates; the rest is for the repair.
 _INNER_GAP = 0.25
-#: The same on types, where no last program improves the bound.
+#: The same on types, without a final program that improves the bound.
 _INNER_GAP_TYPES = 0.025
-#: How far the gap may exceed the complementarity before a step only centres.
+#: Largest ratio of gap to complementarity before a step only centres.
 _AHEAD = 2.0
-#: How often a step is shortened to stay central.
+#: Most times that a step is shortened to stay central.
 _SHORTER = 40
 #: Smallest product of a number and its multiplier, relative to the mean of all products.
 _CENTRAL = 1e-2
-#: Multipliers below this share of the largest are left out of the last program.
+#: Multipliers below this share of the largest are left out of the final program.
 _NEEDED = 1e-7
-#: Seconds of the last program at most, and the share of the time that is kept for it.
+#: Largest time of the final program in seconds, and the share of the time limit kept for it.
 _SECONDS = 60.0
 _RESERVED = 0.15
-#: Entries of the low-rank part of the second derivative that are formed at once.
+#: Entries of the low-rank part of the second derivative that are formed at a time.
 _BLOCK = 1 << 23
 #: Smallest W/q - 1 that floats distinguish from -1.
 _FLOOR = -1.0 + 2.0 * ULP
@@ -115,53 +115,53 @@ def solve_pd_capacity(
     gap: float = 1e-6,
     time_limit: float = math.inf,
 ) -> Solution:
-    """Find the mechanism of minimum Hamming distortion that reveals at most epsilon of any record.
+    """Find the mechanism of minimum Hamming distortion at an individual capacity.
 
-    min sum p(x) d(x, y) W[x, y] subject to C_1(W) <= epsilon, where C_1 is the individual channel
-    capacity (Wu-Xia-He 2020, Definition 5): the most that the output reveals about one record,
-    whatever the adversary's prior.
+    min sum p(x) d(x, y) W[x, y] subject to C_1(W) <= epsilon. C_1 is the individual channel
+    capacity (Wu-Xia-He 2020, Definition 5): the maximum information in nats that the output reveals
+    about one record, over all priors of an adversary.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Distribution of the database, under which the distortion is expected.
+        Distribution of the databases, used for the expected distortion.
     epsilon : float
         Individual capacity in nats, at least 0.
     priors : {"all", "independent"}
-        Which priors an adversary may have; see :func:`individual_capacity`.
+        Priors that an adversary may have; see :func:`individual_capacity`.
     gap : float
-        Certified relative gap at which to stop. In a few programs rounding stops the method at
-        gaps of 1e-6 to 1e-5: of several rows with three or more values at small capacities, and
-        where the distortion itself is small. A :class:`GapWarning` says so.
+        Certified relative gap at which to stop. Rounding may stop the method at gaps of 1e-6 to
+        1e-5: for several records with three or more values at small capacities, and for small
+        distortions. A :class:`GapWarning` is then given.
     time_limit : float
         Seconds after which to return the best certified solution so far.
 
     Returns
     -------
     Solution
-        ``value`` is the distortion of the channel, rounded up. ``level`` is an upper bound on its
-        individual capacity, at most epsilon for the floats in it. ``bound`` is proved by
-        multipliers and rounded down.
+        ``value`` is the distortion of the channel, rounded up. ``level`` is an upper bound on the
+        individual capacity of its floats, at most epsilon. ``bound`` is a proved lower bound,
+        rounded down.
 
     Raises
     ------
     TooLarge
-        For more than 64 databases, or more selections than fit; for more than 25 bits whose order
-        does not matter (:class:`Exchangeable`, or independent bits of one distribution). With
-        ``priors="independent"`` and independent records under the prior there is no limit.
+        If there are more than 64 databases, or more selections than fit. The limit is 25 bits if
+        their order does not matter (:class:`Exchangeable`, or independent bits of one
+        distribution). There is no limit for ``priors="independent"`` with independent records under
+        the prior.
 
     Notes
     -----
-    C_1 is the largest capacity of a channel that consists of one row of W for each value of some
-    x_i (Theorem 2 there), so the program is convex. For adversaries with independent records only
-    databases that differ in x_i alone are selected together. If in addition the records are
-    independent under ``prior``, the optimum is a sum over records. From epsilon = ln m on, the
-    identity is allowed.
+    C_1 is the largest capacity of a channel with one row of W for each value of some x_i (Theorem 2
+    there), so the program is convex. For adversaries with independent records, only databases that
+    differ in x_i alone are selected together. If the records are also independent under ``prior``,
+    the optimum is a sum over records. From epsilon = ln m on, the identity is optimal.
 
     Cost O(N^6 + B m^3 N^2) for each of about 40 interior-point steps with B selections of m rows,
-    and N^4 numbers in memory: 0.1 s for 8 databases, 1 s for 16. For 64 some 30 s over independent
-    records; over all priors a gap of 1 % after a minute. If the order of bits does not matter,
-    there is a variable for each class of pairs.
+    and N^4 numbers in memory: 0.1 s for 8 databases, 1 s for 16. For 64 databases some 30 s with
+    independent records; over all priors a gap of 1 % after a minute. If the order of bits does not
+    matter, there is a variable for each class of pairs.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class CapacityProblem(Problem[Solution]):
         self.prior, self.level, self.priors = prior, epsilon, priors
 
     def closed_form(self, limits: Limits) -> Solution | None:
-        """Return the identity where it is allowed, or a constant where nothing else is."""
+        """Return the identity if it is allowed, or a constant if nothing else is."""
         most = log_up(max(self.prior.space.sizes))
         if most <= self.level:
             return Solution(0.0, 0.0, identity_mechanism(self.prior), most, "closed-form")
@@ -200,7 +200,7 @@ class CapacityProblem(Problem[Solution]):
         return [constant_mechanism(self.prior)], 0.0
 
     def answer(self, limits: Limits) -> Answer:
-        """Solve row by row, on types or over all databases."""
+        """Solve record by record, on types or over all databases."""
         prior = self.prior
         if self.priors == "independent" and isinstance(prior, Product):
             # Averaged over the other records, W is a channel of one record with at most the same
@@ -219,7 +219,7 @@ class CapacityProblem(Problem[Solution]):
         return path.answer(limits, "types")
 
     def _types(self) -> Exchangeable | None:
-        """Return the distribution of the types of bits whose order does not matter, unless few."""
+        """Return the distribution of types of bits whose order does not matter, else None."""
         prior = self.prior
         few = prior.space.size <= _MAX_DATABASES and not isinstance(prior, Exchangeable)
         return None if few or prior.space.m != 2 or prior.space.n < 2 else prior.by_type()
@@ -230,7 +230,7 @@ class CapacityProblem(Problem[Solution]):
         most = log_up(max(space.sizes))
         if most <= self.level:
             return Answer(Channel(np.eye(space.size), space), 0.0, "dense", "interior", False, most)
-        # The minimum distortion falls with the capacity, so a bound at a larger one holds.
+        # The minimum distortion falls with the capacity, so a bound at a larger capacity is valid.
         path = OverDatabases(space, p, max(self.level, _SMALLEST), self.priors)
         constant = Answer(path.channel(path.constant), 0.0, "dense", "interior", False, 0.0)
         if float((path.cost * path.constant).sum()) == 0.0:  # one database has all the mass
@@ -240,7 +240,7 @@ class CapacityProblem(Problem[Solution]):
         return answer if within else constant._replace(bound=answer.bound, late=answer.late)
 
     def measured(self, answer: Answer) -> Solution:
-        """Measure the distortion; the capacity was certified with the repair."""
+        """Measure the distortion; the repair has certified the capacity."""
         value = expected_distance(answer.channel, self.prior)
         return Solution(value, answer.bound, answer.channel, answer.level, answer.method)
 
@@ -299,15 +299,15 @@ class Selections:
         return np.asarray((W[self.rows] - q[:, None]) / q[:, None])
 
     def radii(self, W: Floats, q: Floats) -> Floats:
-        """Return D(W || q), (B, m), from terms none of which is negative."""
+        """Return D(W || q), (B, m), from non-negative terms."""
         ratio = self.ratios(W, q)
         return np.asarray((q[:, None] * ((1.0 + ratio) * _logs(ratio) - ratio)).sum(axis=2))
 
     def slopes(self, W: Floats, weights: Floats) -> Floats:
         """Return weights times ln(W/mean), for the means of rows under the weights.
 
-        Means are taken relative to the heaviest row, which is at most m times the mean, so that
-        relative errors are a few times m ulp.
+        Means are taken relative to the heaviest row, which is at most m times the mean. Relative
+        errors are a few times m ulp.
         """
         V = W[self.rows]
         share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
@@ -318,10 +318,10 @@ class Selections:
 
 
 class Eliminated(NamedTuple):
-    """What is left of a part after q_k and the multipliers are eliminated."""
+    """The system of a part after q_k and the multipliers are eliminated."""
 
     low: Floats  # (B, m, K, m): the second derivative has sum over the last axis of low low^T
-    rhs: Floats  # (B, m, K): what is added to the right-hand side
+    rhs: Floats  # (B, m, K): added to the right-hand side
 
 
 class CapacityPath(ABC):
@@ -340,7 +340,7 @@ class CapacityPath(ABC):
 
     @abstractmethod
     def normalised(self, W: Floats) -> Floats:
-        """Let the distribution of the output given each database sum to 1."""
+        """Normalise the output distribution of each database to sum to 1."""
 
     @abstractmethod
     def randomised(self, level: float) -> Floats:
@@ -356,7 +356,7 @@ class CapacityPath(ABC):
 
     @abstractmethod
     def system(self, point: Point, slacks: list[Floats], aim: float) -> tuple[Floats, Floats]:
-        """Return the second derivatives without those of W >= 0, and the right-hand side."""
+        """Return the second derivatives without the part of W >= 0, and the right-hand side."""
 
     @abstractmethod
     def sums(self) -> Floats:
@@ -367,7 +367,7 @@ class CapacityPath(ABC):
         """Return the mechanism."""
 
     def polished(self, W: Floats, weights: list[Floats], seconds: float) -> float:
-        """Return a better bound from the same multipliers, if there is a way to one."""
+        """Return a better lower bound from the same multipliers, if there is one."""
         return self.bound(W, weights)
 
     def improves(self, W: Floats) -> bool:
@@ -381,7 +381,7 @@ class CapacityPath(ABC):
         return Answer(self.channel(W), bound, method, "interior", late, level)
 
     def start(self) -> Floats:
-        """Return randomised response at a level with about half of the capacity allowed."""
+        """Return randomised response at a level with about half of the allowed capacity."""
         level = _STEEP
         while True:
             W = self.randomised(level)
@@ -403,7 +403,7 @@ class CapacityPath(ABC):
             return (mixed, level) if level <= self.epsilon else None
 
         def shares() -> Iterator[float]:
-            # Capacity is convex: mixing with a constant takes at least its share off.
+            # Capacity is convex: mixing with a constant lowers it by at least the mixing share.
             share = 0.0
             for _ in range(_MIXTURES):
                 yield share
@@ -423,8 +423,8 @@ class CapacityPath(ABC):
     def follow(self, W: Floats, gap: float, clock: Clock) -> tuple[Floats, float, bool]:
         """Return a channel within the bounds, the best lower bound, and whether time was short.
 
-        ``W`` is a channel with positive entries; the divergences of its rows from the means of
-        their selections are below epsilon.
+        ``W`` has positive entries. The divergences of its rows from the means of their selections
+        are below epsilon.
         """
         laws = self.means(W)
         slacks = self.slacks(W, laws)
@@ -437,10 +437,10 @@ class CapacityPath(ABC):
             start = time.monotonic()
             bound, value = self.bound(point.W, point.weights), float((self.cost * point.W).sum())
             best, rest = max(best, bound), float(_products(point, slacks).sum())
-            # Rounding may spoil the bound of the multipliers themselves; the last program mends it.
+            # Rounding may weaken the bound of the multipliers; the final program improves it.
             if min(value - best, 2.0 * rest) <= gap * value:
                 break
-            if clock.left() <= kept + step:  # no step begins that would end too late
+            if clock.left() <= kept + step:  # start no step that would end too late
                 late = True
                 break
             if value - bound > _AHEAD * rest and aim < 1.0:
@@ -450,13 +450,13 @@ class CapacityPath(ABC):
             if taken is None:
                 break
             point, slacks, length = taken
-            aim = min(max(_AIM, (1.0 - length) ** 2), 0.99)  # short steps ask for centring
+            aim = min(max(_AIM, (1.0 - length) ** 2), 0.99)  # after short steps, centre more
             step = time.monotonic() - start
         seconds = min(_SECONDS, max(1.0, clock.left()))
         return point.W, max(best, self.polished(point.W, point.weights, seconds)), late
 
     def _taken(self, point: Point, move: Point) -> tuple[Point, list[Floats], float] | None:
-        """Take the longest step that stays central; None where there is none."""
+        """Take the longest step that stays central; None if there is none."""
         pairs = [(point.W, move.W), (point.Z, move.Z)]
         pairs += [*zip(point.laws, move.laws, strict=True)]
         pairs += [*zip(point.weights, move.weights, strict=True)]
@@ -477,7 +477,7 @@ class CapacityPath(ABC):
         return None
 
     def _direction(self, point: Point, slacks: list[Floats], aim: float) -> Point | None:
-        """Newton step towards complementarity ``aim``; None where rounding leaves none."""
+        """Return the Newton step towards complementarity ``aim``; None if rounding prevents it."""
         from scipy.linalg import cho_factor, cho_solve
 
         W, laws, Z, weights = point
@@ -558,7 +558,7 @@ class OverDatabases(CapacityPath):
         return np.asarray(np.kron(np.eye(N), np.ones((K, 1))), dtype=np.float64)
 
     def polished(self, W: Floats, weights: list[Floats], seconds: float) -> float:
-        """Lower bound from the best multiples of the same multipliers, by a linear program."""
+        """Return the lower bound of the best multiples of the multipliers, by a linear program."""
         N, K = W.shape
         sums = [weight.sum(axis=1) for weight in weights]
         largest = max(float(total.max()) for total in sums)
@@ -619,11 +619,11 @@ class OnTypes(CapacityPath):
     x and v in y. The variables are the masses of classes: the probability, given x, that the output
     makes the class.
 
-    An adversary selects two databases x and x'. Permuted, they reveal as much, so one pair counts
-    for all with the same numbers of records (0, 0), (0, 1), (1, 0) and (1, 1). For this pair,
-    outputs with the same numbers of ones among these four kinds of records have equal
-    probabilities. So the two output distributions are known by products of four binomial ranges,
-    and each is a share of the mass of a class.
+    An adversary selects two databases x and x'. A permuted pair reveals as much. So one pair
+    represents all pairs with the same numbers of records (0, 0), (0, 1), (1, 0) and (1, 1). For
+    this pair, outputs with the same numbers of ones among these four kinds of records have equal
+    probabilities. The two output distributions are therefore given by products of four binomial
+    ranges, each a share of the mass of a class.
     """
 
     inner_gap = _INNER_GAP_TYPES
@@ -753,7 +753,7 @@ def eliminate(
     ratio, E, root, lack = _eliminated(part, W, q, weight, slack, aim)
     logs = _logs(ratio)
     count, m, outputs = ratio.shape
-    # How dl depends on dW: own logarithms, less what dq takes along.
+    # Dependence of dl on dW: own logarithms, less the part through dq.
     taken = weight[:, :, None, None] * np.swapaxes(ratio / (E * q)[:, None], 1, 2)[:, None]
     bond = np.eye(m)[:, None] * logs[..., None] - taken
     low = np.linalg.solve(root, np.swapaxes(bond.reshape(count, -1, m), 1, 2))

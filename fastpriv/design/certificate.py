@@ -1,8 +1,8 @@
-"""From an engine's floats to what is proved: lower bounds, repaired mechanisms, when to stop.
+"""From an engine's floats to proofs: lower bounds, repaired mechanisms, stopping rules.
 
-An engine obeys its constraints up to a tolerance and proves nothing. Any multipliers w >= 0 give a
-lower bound on the optimum, and any nearly private vector can be repaired to a mechanism whose
-floats meet the level.
+An engine meets its constraints up to a tolerance and proves nothing. Any multipliers w >= 0 give a
+lower bound on the optimum. Any nearly private vector can be repaired to a mechanism whose floats
+meet the level.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fastpriv.design.cone import Cone
 
 #: Relative differences of row sums that the level of a closure allows for.
 TOLERANCE = 1e-13
-#: Rounds of closing and normalising before a larger trace is tried.
+#: Rounds of closing and normalising before a larger share of a constant is tried.
 _REPAIRS = 30
-#: Traces of a constant mechanism, in the order in which they are tried.
+#: Shares of a constant mechanism, in the order in which they are tried.
 _TRACES = (0.0, *(10.0**k for k in range(-13, 1)))
-#: Sweeps over all pairs that a closure takes at most.
+#: Most sweeps over all pairs in a closure.
 _SWEEPS = 10_000
 #: Covers the rounding of a sum of products: no equation has 4,000 unknowns at its cut.
 _CUT_MARGIN = 1.0 + 1e-12
@@ -42,10 +42,10 @@ Closure = Callable[[Floats, float], "Floats | None"]
 def lower_bound(cone: Cone, w: Floats) -> float:
     """Return a lower bound on the optimum of a program, from multipliers w >= 0 of its slacks.
 
-    For any feasible v, <c, v> >= <z, v> with z = c - A' w, and 0 <= v <= ceiling. Given that v
-    adds up to the total of each equation, <z, v> is smallest if the unknowns with the smallest z
-    are filled first. Filling makes the bound robust: an unknown whose z is noise has a tiny
-    ceiling if its multipliers are huge. z is rounded down by the error of its sum.
+    For any feasible v, <c, v> >= <z, v> with z = c - A' w, and 0 <= v <= ceiling. The sums of v are
+    given, so <z, v> is smallest if the unknowns with the smallest z are filled first. This makes
+    the bound robust: an unknown with huge multipliers, whose z is noise, has a tiny ceiling. z is
+    rounded down by the error of its sum.
     """
     pull, sources = cone.granted(w)
     z = cone.cost - pull - cone.rounding * (pull + 2.0 * sources + cone.cost)
@@ -55,15 +55,15 @@ def lower_bound(cone: Cone, w: Floats) -> float:
 def fill_cheapest(z: Floats, ceiling: Floats, row: Ints, total: Floats) -> float:
     """Return the minimum of <z, v> over 0 <= v <= ceiling with given sums, rounded down."""
     if not math.isfinite(float(np.abs(z).sum()) * float(total.max())):
-        return -math.inf  # multipliers overflowed and prove nothing
+        return -math.inf  # multipliers overflowed
     order = np.lexsort((z, row))
     z, room, row = z[order], ceiling[order], row[order]
     filled = np.cumsum(room)
     first = np.searchsorted(row, np.arange(len(total)))
     before = filled - room - (filled - room)[first][row]
     taken = np.clip(total[row] - before, 0.0, room)
-    # Rounded sums may stop filling an equation a little early or late. What is missing or too
-    # much would have been filled at the z where it stopped.
+    # Rounded sums may stop filling an equation slightly early or late. The difference is counted at
+    # the z where filling stopped.
     count = np.bincount(row)
     off = np.abs(np.bincount(row, taken) - total) + 2.0**-52 * count * total
     cut = np.zeros(len(total))
@@ -92,7 +92,7 @@ def pairs_closure(source: Ints, target: Ints) -> Closure:
 
 
 def distance_closure(distance: Floats) -> Closure:
-    """Return the closure within v[z] <= e^(level d(x, z)) v[x], for one vector after the other."""
+    """Return the closure within v[z] <= e^(level d(x, z)) v[x], vector by vector."""
 
     def closure(entry: Floats, level: float) -> Floats:
         with np.errstate(under="ignore"):
@@ -106,7 +106,7 @@ def distance_closure(distance: Floats) -> Closure:
 
 
 def repair_margin(epsilon: float, extra: float) -> float:
-    """Return what rounding can add to the logarithm of a ratio of repaired entries."""
+    """Bound the rounding error of the log of a ratio of repaired entries."""
     return extra + (64 + 8 * epsilon) * ULP
 
 
@@ -126,12 +126,12 @@ def repaired(
     epsilon : float
         The level.
     extra : float
-        Rounding to come, added to what the repair allows for.
+        Further rounding error that the repair allows for.
     """
-    # Columns are raised to their closure, which restores every ratio, and rows are divided by their
-    # sums, in turn. The level of the closure is a little lower than epsilon, so that sums that
-    # differ by no more than a tolerance do no harm. Where a tight prior lets the two steps chase
-    # each other, a trace of a constant mechanism gives room.
+    # Two steps alternate. Columns are raised to their closure, which restores every ratio. Rows are
+    # divided by their sums. The level of the closure is slightly below epsilon, so that small
+    # differences of the sums are harmless. If a tight prior prevents convergence, a little of a
+    # constant mechanism gives room.
     row, p = layout.row, layout.prior[layout.row]
     spare = min(TOLERANCE, 0.01 * epsilon)
     level = epsilon - repair_margin(epsilon, extra) - spare
@@ -170,8 +170,8 @@ def mixed_until(
 def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = None) -> float:
     """Return the largest ln(V[x, y] / V[z, y]) / d(x, z) over all pairs, rounded up.
 
-    V is the matrix, or p(x) times it where a prior is given: products that may be smaller than any
-    double. Columns are divided by powers of two, which changes no ratio and no digit.
+    V is the matrix, or p(x) times the matrix if a prior is given. The products may underflow, so
+    columns are divided by powers of two, which is exact.
     """
     entries, slack = wide(matrix), 0.0
     if prior is not None:
@@ -186,11 +186,11 @@ def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = Non
 
 
 class Progress(Generic[Point]):
-    """The best point and bound that an iteration has reached, and the rule when to stop it.
+    """The best point and bound of an iteration, and its stopping rule.
 
-    Rounding may throw a method back: what was reached is kept. The iteration ends if the gap is
-    met, if the time is over, or if the gap did not shrink by a tenth in ``patience`` steps while
-    it is below ``stalls_below`` of the value.
+    The best results are kept, because rounding may worsen later ones. The iteration ends if the gap
+    is met or the time is over. It also ends if the gap, below ``stalls_below`` of the value, did
+    not shrink by a tenth in ``patience`` steps.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Progress(Generic[Point]):
         self._gaps: list[float] = []
 
     def offer(self, point: Point, value: float, bound: float) -> bool:
-        """Keep the better value and bound; return whether to go on."""
+        """Keep the better value and bound; return whether to continue."""
         if value < self.value:
             self.point, self.value = point, value
         self.bound = max(self.bound, bound) if bound == bound else self.bound
@@ -219,7 +219,7 @@ class Progress(Generic[Point]):
 
     @property
     def met(self) -> bool:
-        """Whether the gap that was asked for is reached."""
+        """Whether the requested gap is reached."""
         return self.value - self.bound <= max(self._gap * self.value, self._absolute)
 
     def _stalled(self) -> bool:

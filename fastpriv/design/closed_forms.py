@@ -39,21 +39,21 @@ __all__ = ["h", "h_inverse"]
 
 #: Most entries of a matrix whose expected cost is summed exactly.
 _MAX_SUMMED = 1 << 16
-#: Smallest product that is surely the sum of two doubles.
+#: Products of two doubles from this size on are exactly a sum of two doubles.
 _SMALLEST_SPLIT = 1e-250
-#: Halvings of an interval of levels: two doubles are neighbours before.
+#: Most halvings of an interval of levels; adjacent doubles are reached earlier.
 _HALVINGS = 100
-#: How often the level of the posterior response is lowered to meet a level after rounding.
+#: Attempts at a lower level of the posterior response, to meet a level after rounding.
 _MAX_RETREATS = 4
-#: Relative error of a level in closed form: h^-1 is off by some 20 ulp, this is 900.
+#: Relative error of a level in closed form: h^-1 has an error of some 20 ulp, this is 900.
 LEVEL_ERROR = 1e-13
 #: Relative error of an entropy that is summed from rounded logarithms.
 _ENTROPY_ERROR = 1e-12
-#: Most databases of a matrix that is repaired.
+#: Most databases of a matrix that can be repaired.
 _MAX_MENDED = 64
-#: Room, relative to 1 + epsilon, below which two databases get equal rows.
+#: Smallest room, relative to 1 + epsilon; below it two databases get equal rows.
 _TIGHT = 1e-11
-#: One record with the first distribution.
+#: Assignment of one record to the first distribution.
 _ONE_RECORD = np.zeros(1, dtype=np.int64)
 
 
@@ -65,9 +65,10 @@ def h(epsilon: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     epsilon : float or array
         Privacy level in nats; infinity gives 0.
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
-        Number of values of every row, or of each: the rows' distortions then add.
+        Number of values of every record, or a sequence with one number per record. The records'
+        distortions then add up.
 
     Returns
     -------
@@ -86,13 +87,13 @@ def h(epsilon: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     level = _array(epsilon, "epsilon")
     total = np.zeros_like(level)
     for size, count in counts.items():
-        if size > 1:  # a single value stays
+        if size > 1:  # a single value cannot change
             total += count * _moved(level, size)
     return _like(total, epsilon)
 
 
 def _moved(level: Floats, m: int) -> Floats:
-    """Chance that a row moves: (m-1) / (m - 1 + e^level), written so that nothing overflows."""
+    """Probability that a record changes, (m-1) / (m - 1 + e^level), without overflow."""
     r = np.exp(-np.abs(level))
     return np.where(level >= 0, (m - 1) * r / (1.0 + (m - 1) * r), (m - 1) / (r + (m - 1.0)))
 
@@ -103,13 +104,13 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     Parameters
     ----------
     distortion : float or array
-        Expected number of changed records, between 0 (level infinity) and n (minus infinity).
-        Negative beyond n (m-1)/m, the distortion of a uniformly random output.
+        Expected number of changed records, between 0 (level infinity) and n (minus infinity). The
+        level is negative beyond n (m-1)/m, the distortion of a uniformly random output.
     n : int
-        Number of rows.
+        Number of records.
     m : int or sequence of int
-        Number of values of every row, or of each, at least 2. Where rows differ there is no
-        closed form and the level is found by bisection.
+        Number of values of every record, or a sequence with one number per record, at least 2. If
+        the numbers differ there is no closed form, and the level is found by bisection.
 
     Returns
     -------
@@ -131,8 +132,8 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     if len(set(sizes)) > 1:
         return _like(_level_of_sizes(cost, sizes), distortion)
     size = sizes[0]
-    # ln((n-D)(m-1)/D) = ln(1 + (n (m-1) - m D)/D). Near level 0 the numerator nearly vanishes:
-    # splitting D into a high and a low half makes m D exact.
+    # ln((n-D)(m-1)/D) = ln(1 + (n (m-1) - m D)/D). Near level 0 the numerator nearly vanishes.
+    # Splitting D into a high and a low half makes m D exact.
     high = cost * 134217729.0
     high = high - (high - cost)
     surplus = (n * (size - 1.0) - size * high) - size * (cost - high)
@@ -143,7 +144,7 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
 
 
 def _level_of_sizes(cost: Floats, sizes: Sequence[int]) -> Floats:
-    """Level of a sum of rows of different sizes; each row's own level brackets it."""
+    """Return the level for records of different sizes; each record's own level brackets it."""
     n, counts = len(sizes), Counter(sizes)
     ends = np.array([h_inverse(cost, n, m) for m in counts])
     low, high = ends.min(axis=0), ends.max(axis=0)
@@ -168,12 +169,12 @@ def _like(values: Floats, given: ArrayLike) -> Any:
 
 
 def rounding_margin(epsilon: float, n: int) -> float:
-    """What rounding can add to the log of a ratio of matrix entries with n row factors."""
+    """Bound the rounding error of the log of a ratio of matrix entries with n record factors."""
     return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
 
 
 def constant_mechanism(prior: Distribution) -> Solution:
-    """Best mechanism at level 0: always answer with the likeliest value of every row."""
+    """Return the best mechanism at level 0: always output every record's most likely value."""
     answers: list[RowKernel] = []
     value, assignment = [], np.empty(prior.space.n, dtype=np.int64)
     for rows in prior.alike_records():
@@ -195,7 +196,7 @@ def identity_mechanism(prior: Distribution) -> ProductChannel:
 
 
 def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
-    """E_d, its level lowered by a margin so that the rounded numbers still meet epsilon."""
+    """Return randomised response at a level lowered so that the rounded numbers meet epsilon."""
     safe = max(0.0, epsilon - rounding_margin(epsilon, len(sizes)))
     channel = HammingChannel(len(sizes), sizes, safe)
     value = hamming_distance(RowKernels.symmetric(sizes, safe))
@@ -203,11 +204,10 @@ def randomised_response(sizes: tuple[int, ...], epsilon: float) -> Solution:
 
 
 def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Solution:
-    """Return the posterior response at a level from eps_tilde = ``tilde`` on.
+    """Return the posterior response at a level of at least eps_tilde = ``tilde``.
 
-    Its level is lowered until the rounded output distribution meets the one that is asked for.
-
-    Close to eps_tilde there is nowhere to retreat to. The level then says what rounding may add.
+    Its level is lowered until the rounded output distribution meets the requested level. If this is
+    impossible, close to eps_tilde, the reported level includes the rounding error.
     """
     n, sizes = prior.space.n, prior.space.sizes
     aim = epsilon - rounding_margin(epsilon, n) - 2.0 * rounding(min(n, 64))
@@ -223,13 +223,11 @@ def posterior_response(prior: Distribution, epsilon: float, tilde: float) -> Sol
 
 
 def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
-    """Return the identifiability of the floats of a channel, rounded up.
-
-    Of independent rows row by row: products p W of the joint distribution have fewer rounding
-    errors than sums of logarithms, which cancel where the channel makes up for the prior.
-    """
+    """Return the identifiability of the floats of a channel, rounded up."""
     if not isinstance(prior, Product) or not isinstance(channel, ProductChannel):
         return posterior_level(channel, prior)
+    # Independent records are measured one by one. Products p W have fewer rounding errors than sums
+    # of logarithms, which cancel if the channel compensates the prior.
     laws, rows, *_ = prior.paired(channel.kernels)
     return max(
         posterior_level(Channel(channel.kernels.distinct[j].matrix), Dense(prior.distinct[k]))
@@ -238,16 +236,16 @@ def joint_level(channel: AbstractChannel, prior: Distribution) -> float:
 
 
 def least_distance(sizes: tuple[int, ...], epsilon: float) -> float:
-    """Return h(epsilon) rounded down, also where its digits underflow."""
+    """Return h(epsilon) rounded down, even if it underflows."""
     distance = hamming_distance(RowKernels.symmetric(sizes, epsilon))
     return max(lowered(distance, 8.0) - 4.0 * len(sizes) * LEAST, 0.0)
 
 
 def rounded_up(solution: Kind, prior: Distribution, cost: Floats | None = None) -> Kind:
-    """Return the solution with a value no less than the distortion of the floats of its matrix.
+    """Return the solution with a value that is at least the distortion of its matrix's floats.
 
     The expected cost sum p(x) W[x, y] d(x, y) is summed exactly and rounded up. Larger channels
-    keep the value that they were measured with.
+    keep their measured value.
     """
     return replace(solution, value=distortion_up(solution.channel, prior, cost, solution.value))
 
@@ -273,7 +271,7 @@ def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
     parts = [*_split_product(shares, cost), *_split_product(lost, cost)]
     terms = np.concatenate([part.reshape(-1) for part in parts])
     if not np.isfinite(terms).all():
-        return -math.inf  # too large to be split, so that the usual sum has to do
+        return -math.inf  # too large to be split: use the usual sum
     # Parts of these may have underflowed.
     rare = np.minimum(shares, np.abs(parts[0])) < _SMALLEST_SPLIT
     rare &= (weights[:, None] > 0.0) & (matrix > 0.0) & (cost != 0.0)
@@ -283,7 +281,7 @@ def exact_cost(weights: Floats, matrix: Floats, cost: Floats) -> float:
 
 
 def _split_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded product of two doubles and what rounding took (Dekker 1971)."""
+    """Return the rounded product of two doubles and its rounding error (Dekker 1971)."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         product = a * b
         (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
@@ -306,17 +304,17 @@ def tilde_upper(prior: Distribution) -> float:
 
 
 def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Bracket:
-    """Bracket the best level at a distortion below that of a constant output.
+    """Bracket the best level at a distortion below the distortion of a constant output.
 
-    With e = h^-1(distortion): max(e - eps_X, 0) to max(e, 0) for differential privacy, and
-    max(e, eps_X) to max(e, 0) + eps_X for identifiability (Wang-Ying-Zhang 2015, Theorem 1 and
-    Main Result 1); e itself from eps_tilde on. Mutual information is at least H(X) - H(row noise)
-    by Fano's inequality for every row, and randomised response reaches at most ln N - H(row noise).
+    Let e = h^-1(distortion). The bounds are max(e - eps_X, 0) and max(e, 0) for differential
+    privacy, and max(e, eps_X) and max(e, 0) + eps_X for identifiability (Wang-Ying-Zhang 2015,
+    Theorem 1 and Main Result 1). From eps_tilde on the level is e. Mutual information is at least
+    H(X) - H(record noise) by Fano's inequality for every record. Randomised response reaches at
+    most ln N - H(record noise).
 
     Pointwise maximal leakage is at least the information. It is at most n e with randomised
     response, and -ln p_min with any mechanism. The individual capacity is at least 1/n of the
-    information, by the chain rule: what is revealed about a row given others is revealed under
-    another prior. Randomised response reaches the upper bound.
+    information, by the chain rule. Randomised response reaches its upper bound.
 
     Parameters
     ----------
@@ -338,8 +336,8 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
     if notion == "dp":
         return Bracket(low if exact else max(low - spread, 0.0), max(high, 0.0))
     if notion == "identifiability":
-        # The posterior response at eps_tilde has a smaller distortion where this one is beyond
-        # h(eps_tilde).
+        # If this distortion is beyond h(eps_tilde), the posterior response at eps_tilde has a
+        # smaller distortion.
         beyond = min(max(high, 0.0) + spread, tilde * (1.0 + LEVEL_ERROR))
         return Bracket(max(low, prior.epsilon_x_lower()), high if exact else max(beyond, spread))
     noise = math.fsum(_noise(max(plain, 0.0), m) for m in sizes)
@@ -351,7 +349,7 @@ def theorem_bracket(prior: Distribution, distortion: float, notion: str) -> Brac
 
 
 def _beside_information(prior: Distribution, distortion: float, notion: str) -> Bracket:
-    """Bracket a leakage by the information that it bounds, and by randomised response."""
+    """Bracket a leakage by the information, a lower bound, and by randomised response."""
     sizes, n = [m for m in prior.space.sizes if m > 1], prior.space.n
     information = theorem_bracket(prior, distortion, "mutual-information")
     level = max(float(h_inverse(distortion, len(sizes), sizes)), 0.0) * (1.0 + LEVEL_ERROR)
@@ -367,7 +365,7 @@ def _beside_information(prior: Distribution, distortion: float, notion: str) -> 
 
 
 def _noise(level: float, m: int) -> float:
-    """Entropy of a row of the m-ary symmetric channel."""
+    """Return the entropy of a row of the m-ary symmetric channel."""
     if level == math.inf:
         return 0.0
     move = (m - 1) * math.exp(-level)
@@ -377,12 +375,12 @@ def _noise(level: float, m: int) -> float:
 def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Solution | None:
     """Return a mechanism of identifiability epsilon close to the posterior response.
 
-    None if there are too many databases.
-
-    Within a rounding error of eps_tilde, clipping the output distribution of the posterior response
-    costs more than a margin saves. A trace of a constant mechanism gives room again. ``bound`` is
-    the minimum distortion at epsilon. Cost O(N^3), or that of each distinct row of a product.
+    None if there are too many databases. ``bound`` is the minimum distortion at epsilon. Cost
+    O(N^3), or the sum over distinct records of a product.
     """
+    # Within a rounding error of eps_tilde, clipping the output distribution of the posterior
+    # response costs more than a margin saves. Mixing in a little of a constant mechanism gives
+    # room.
     channel: AbstractChannel
     if isinstance(prior, Product):
         rows = [_mended(Product.of([law], _ONE_RECORD), epsilon) for law in prior.distinct]
@@ -398,18 +396,16 @@ def rounded_inwards(prior: Distribution, epsilon: float, bound: float) -> Soluti
 
 
 def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
-    """Return the better of the mended posterior response and a constant answer, with its level.
-
-    W has the level if W[x, y] <= e^room(x, x') W[x', y] for neighbours, where the room is what the
-    odds of the prior leave of epsilon. Without room rows have to be equal: W[x, .] is nowhere
-    above W[x', .], and both sum to one. Such databases are merged into one. The rest has room to
-    round inwards. Equal rows have the level eps_X, which epsilon is not below.
-    """
+    """Return the better of the repaired posterior response and a constant output, and its level."""
     own, constant = min(prior.epsilon_x(), epsilon), constant_mechanism(prior)
     best = constant.channel.matrix(), own
     margin = rounding_margin(epsilon, prior.space.n)
     if epsilon <= 2.0 * margin:
         return best
+    # W has the level if W[x, y] <= e^room(x, x') W[x', y] for neighbours. The room is epsilon minus
+    # the log-odds of the prior. Without room two rows must be equal, because W[x, .] <= W[x', .]
+    # and both sum to one. Such databases are merged. The others have room to round inwards. Equal
+    # rows have the level eps_X <= epsilon.
     logs = prior.wide().logs()
     error = 8.0 * ULP * float(np.abs(logs).max())
     neighbours = hamming_distances(prior.space) == 1.0
@@ -425,7 +421,7 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
 
 
 def _merged(tight: np.ndarray, logs: Floats) -> tuple[Ints, Ints]:
-    """Return the number of every database's group, and the likeliest database of each group."""
+    """Return the number of every database's group, and the most likely database of each group."""
     group = np.arange(len(logs))
     for x, z in np.argwhere(tight):
         group[group == group[z]] = group[x]

@@ -3,11 +3,11 @@
     minimise <c, v>  subject to  s = A v >= 0,  B v = b,  v >= 0,
 
 A has one row per ordered pair (source, target) of one output, s = e^level ratio v[target] -
-v[source], and B sums the unknowns of each equation. Two forms of A are kept as operators, never as
-a stored matrix: a list of pairs, and all pairs of inputs of which a working set is looked at.
+v[source]. B sums the unknowns of each equation. A is an operator, not a stored matrix, in two
+forms: a list of pairs, or all pairs of inputs with a working set.
 
-A program is posed at a level a little below the one that is granted, so that the repair of an
-engine's floats has room. Lower bounds hold at the granted level.
+A program is solved at a level slightly below the granted level, so that the repair of the floats
+has room. Lower bounds hold at the granted level.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fastpriv._core.validation import Floats, Ints
 _NEAR = 1.1
 #: Complementarity of a pair that joins, as a share of the mean.
 _JOINING = 0.1
-#: Sweeps over all pairs after which ceilings are as low as they get.
+#: Most sweeps over all pairs to lower the ceilings.
 _SWEEPS = 10_000
 #: Covers the rounding of a ceiling: a chain of up to 4,000 products and e^level itself.
 _CEILING_MARGIN = 1.0 + 1e-12
@@ -44,13 +44,13 @@ class ListedCone:
     target: Ints
     ratio: Floats  # slack = e^epsilon ratio v[target] - v[source]
     epsilon: float
-    margin: float  # how far below the granted level the program is posed
+    margin: float  # distance of the program's level below the granted level
     starts: Ints  # first unknown of every block
     edges: Ints  # first pair of every block
     bands: Ints  # band width of every block
     start: Floats  # strictly inside the cone, with the right sums
     length: Floats | float = 1.0  # of a pair; margins are per unit of it
-    gap_share: float = 0.5  # share of the gap that is left to the engine; the rest is the repair's
+    gap_share: float = 0.5  # share of the gap for the engine; the rest is for the repair
 
     @property
     def equation(self) -> Ints:
@@ -69,7 +69,7 @@ class ListedCone:
 
     @cached_property
     def ceiling(self) -> Floats:
-        """Largest value of an unknown: the total, or e^epsilon times that of a neighbour."""
+        """Largest value of an unknown: the total, or e^epsilon times a neighbour's largest."""
         ceiling = self.total[self.row].copy()
         grow = (1.0 + self.growth) * _CEILING_MARGIN
         kernels.cone_ceiling(ceiling, self.source, self.target, self.granted_ratio, grow, _SWEEPS)
@@ -102,29 +102,29 @@ class ListedCone:
         return np.asarray(np.bincount(self.row, v, len(self.total)))
 
     def granted(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return A' w at the granted level, and what sources contribute.
+        """Return A' w at the granted level, and the contribution of sources.
 
-        The multipliers are scaled so that the pull at targets, the larger part, stays as the
-        engine balanced it.
+        The multipliers are scaled so that the contribution at targets, the larger part, stays
+        balanced.
         """
         w = w * np.exp(-self.margin * self.length)
         sources = np.bincount(self.source, w, len(self.row))
         return self._adjoint(w, self.granted_ratio), np.asarray(sources)
 
     def reach(self, v: Floats, dv: Floats) -> float:
-        """Return the longest step that keeps pairs outside of a working set: there are none."""
+        """Return the longest step for pairs outside a working set; there are none."""
         return math.inf
 
     def joined(
         self, v: Floats, s: Floats, w: Floats, curve: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Return slacks, multipliers and curvatures after pairs joined at v: none is left to."""
+        """Return slacks, multipliers and curvatures after pairs joined at v; here none can join."""
         return s, w, curve
 
 
 @dataclass
 class GrowingCone:
-    """Vectors v[k, x] with v[k, x] <= ratio[x, z] v[k, z] for all pairs, most of them never near.
+    """Vectors v[k, x] with v[k, x] <= ratio[x, z] v[k, z] for all pairs; few are tight.
 
     Only a working set of pairs has multipliers. They prove a lower bound for all pairs.
     """
@@ -132,7 +132,7 @@ class GrowingCone:
     cost: Floats  # [k, x]
     row: Ints  # equation of every x
     total: Floats
-    ratio: Floats  # at which the program is posed
+    ratio: Floats  # at the level of the program
     granted_ratio: Floats
     near: np.ndarray  # pairs of the first working set
     start: Floats
@@ -192,7 +192,7 @@ class GrowingCone:
         return np.asarray(np.bincount(self.row, v.sum(axis=0), len(self.total)))
 
     def granted(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return A' w at the granted level, and what sources contribute."""
+        """Return A' w at the granted level, and the contribution of sources."""
         pairs = self.source, self.target
         w = w * (self.ratio[pairs] / self.granted_ratio[pairs])
         sources = np.bincount(self._places(), w, self.cost.size).reshape(self.cost.shape)
@@ -214,7 +214,7 @@ class GrowingCone:
         return s, multipliers, curves
 
     def grow(self, v: Floats) -> np.ndarray:
-        """Let the nearest pair of every output and input join; mark the old ones in the new set."""
+        """Let the nearest pair of every output and input join; mark the old pairs."""
         nearest = np.empty(v.shape, dtype=np.int32)
         split(
             lambda a, b: kernels.metric_nearest(v, self.ratio, self.member, _NEAR, a, b, nearest),
@@ -224,7 +224,7 @@ class GrowingCone:
         output, source = np.nonzero(nearest >= 0)
         target = nearest[output, source]
         self.member[output, source, target] = True
-        # New pairs stand behind the old ones of their output.
+        # New pairs come after the old ones of their output.
         old = np.repeat(np.arange(len(v)), np.diff(self.starts))
         order = np.argsort(np.concatenate([old, output]), kind="stable")
         self.source = np.concatenate([self.source, source.astype(np.int32)])[order]
@@ -235,5 +235,5 @@ class GrowingCone:
         return np.asarray(order < len(old))
 
 
-#: A program, whichever way its pairs are kept: both have the same methods.
+#: A program in either form of its pairs: both have the same methods.
 Cone = ListedCone | GrowingCone

@@ -1,4 +1,4 @@
-"""Mechanisms against inference: release Y made from X so that Y reveals little about S."""
+"""Mechanisms against inference: publish Y made from X so that Y reveals little about S."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from fastpriv.results import Solution
 
 __all__ = ["InferenceSolution", "design_mapping", "least_distortion", "perfect_privacy"]
 
-#: Nats that count as none when a gap is compared with the gap asked for.
+#: Gaps below this many nats count as met.
 _CLOSE = 1e-10
-#: Information below this is the rounding of an independent pair.
+#: Information below this is rounding of an independent pair.
 _NOTHING = 2.0**-100
 #: Values of S or X below this probability are left out.
 _RARE = 1e-60
-#: Far more nats than values so rare can move an information: bounds are lowered by it.
+#: Lowers bounds: exceeds the effect on an information, in nats, of values left out.
 _LOWERED = 1e-50
-#: Part of I(S; X) that a perfectly private mapping may keep by rounding.
+#: Share of I(S; X) that a perfectly private mapping may keep by rounding.
 _PRIVATE = 1e-9
-#: Steps after which the method is given up.
+#: Maximum number of steps.
 _MAX_STEPS = 200
-#: Operations worth a thread of their own.
+#: Fewest operations for a separate thread.
 _GRAIN = 1 << 20
-#: Part of the way to the boundary that a step goes.
+#: Share of the distance to the boundary that a step covers.
 _STEP = 0.98
-#: First complementarity, as a part of I(S; X) per entry, and the one to try if it stalls.
+#: First complementarity, as a share of I(S; X) per entry, and the second try if it stalls.
 _FIRST = 0.3
 _SECOND = 0.03
-#: A gap in nats that is not worth a second start.
+#: Smallest gap, in nats, for which a second start is tried.
 _SMALL = 1e-10
-#: Steps in which the gap must shrink by a tenth, or rounding has won.
+#: Steps in which the gap must shrink by a tenth; otherwise rounding dominates.
 _PATIENCE = 40
-#: Information that is nothing but rounding.
+#: Information below this is rounding.
 _ROUNDING_NATS = 1e-24
 #: Relative width of the search for a start: a factor of 1.3.
 _ROUGHLY = 0.25
@@ -57,15 +57,15 @@ _ROUGHLY = 0.25
 
 @dataclass(frozen=True, repr=False)
 class InferenceSolution(Solution):
-    """A mapping from X to Y with what it leaks about S; see :func:`design_mapping`.
+    """A mapping from X to Y with its leakage about S; see :func:`design_mapping`.
 
     Attributes
     ----------
     leakage_factor : float
         I(S; Y)/H(S).
     error_bound : float
-        Fano's bound: nobody guesses S from Y with a smaller probability of error, and the true
-        smallest probability may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
+        Fano's lower bound on the probability of error of any guess of S from Y. The smallest
+        probability of error may be larger (Makhdoumi-Fawaz 2013, Proposition 1).
 
     Examples
     --------
@@ -91,7 +91,7 @@ def design_mapping(
     gap: float = 1e-8,
     time_limit: float = math.inf,
 ) -> InferenceSolution:
-    """Find the mapping from X to Y that reveals least about S within a distortion budget.
+    """Find the mapping from X to Y that reveals the minimum about S within a distortion budget.
 
     Minimises I(S; Y) over W[x, y] = p(y|x) subject to E d(X, Y) <= D, where S -> X -> Y.
 
@@ -100,7 +100,7 @@ def design_mapping(
     joint : 2-D array
         ``joint[s, x]`` = P(S = s, X = x), any finite alphabets.
     metric : 2-D array
-        ``metric[x, y]``, the cost of releasing y for x; any finite numbers, any number of outputs.
+        ``metric[x, y]``, the cost of publishing y for x; finite, with any number of outputs.
     distortion : float
         The budget D on the expected cost.
     gap : float
@@ -111,24 +111,23 @@ def design_mapping(
     Returns
     -------
     InferenceSolution
-        ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats, ``.bound`` a proved lower
-        bound on the minimum, rounded down. Where the minimum is near 0 only the difference of the
-        two is small, not its part of the information: 1e-10 nats count as none. Where they are
-        further apart than that and ``gap``, ``.converged`` is False and a :class:`GapWarning`
-        says so.
+        ``.value`` and ``.level`` are I(S; Y) of ``.channel`` in nats. ``.bound`` is a proved lower
+        bound on the minimum, rounded down. Differences below 1e-10 nats count as none. If value and
+        bound differ by more than that and ``gap``, ``.converged`` is False and a
+        :class:`GapWarning` is given.
 
     Raises
     ------
     Infeasible
-        Below :func:`least_distortion`.
+        If the budget is below :func:`least_distortion`.
 
     Notes
     -----
-    Program (2) of Makhdoumi-Fawaz 2013, convex in W. Solved by a primal-dual interior-point
-    method in some 10 to 20 steps of cost O(|Y| |X| (|X| + |S|) min(|X|, |S|)) each. The bound is
-    Gibbs' inequality, so that it holds for whatever posteriors the method ended with. The channel
-    meets the budget for its floats; a budget within rounding of the minimum distortion, or of that
-    of the best constant output, is taken to be equal to it.
+    Program (2) of Makhdoumi-Fawaz 2013, convex in W. A primal-dual interior-point method takes some
+    10 to 20 steps of cost O(|Y| |X| (|X| + |S|) min(|X|, |S|)) each. The bound is Gibbs'
+    inequality, which holds for any posteriors. The floats of the channel meet the budget. A budget
+    within rounding of the minimum distortion, or of the best constant output's distortion, is taken
+    as equal to it.
 
     Examples
     --------
@@ -163,8 +162,7 @@ def design_mapping(
 def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> float:
     """Return the minimum expected distortion of any mapping, sum_x p(x) min_y d(x, y).
 
-    As the budget of :func:`design_mapping` it leaves only the choice among the cheapest outputs of
-    each x, and gives the minimum I(S; Y) that costs nothing.
+    With this budget :func:`design_mapping` can only choose among the cheapest outputs of each x.
 
     Parameters
     ----------
@@ -180,7 +178,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
 
     Examples
     --------
-    Two of three outputs are exact for the first x, so that some of S can be hidden for nothing:
+    Two of three outputs are exact for the first x, so some of S can be hidden at no cost:
 
     >>> import fastpriv as fp
     >>> joint, metric = [[0.5, 0.1], [0.1, 0.3]], [[0, 0, 2], [1, 0, 0]]
@@ -203,7 +201,8 @@ def perfect_privacy(
     """Find the minimum expected distortion at which Y can be independent of S.
 
     The linear program min E d(X, Y) subject to sum_x P(s, x) W[x, y] = P(s) q(y) for all s and y.
-    A constant output is one way, but not always the cheapest: Y may tell what X holds besides S.
+    A constant output qualifies, but it is not always the cheapest: Y may reveal information in X
+    that is independent of S.
 
     Parameters
     ----------
@@ -212,28 +211,27 @@ def perfect_privacy(
     metric : 2-D array
         ``metric[x, y]``.
     time_limit : float
-        Seconds after which the solver gives up.
+        Seconds after which the solver stops.
 
     Returns
     -------
     Solution
-        ``.value`` is the expected distortion of ``.channel``, ``.bound`` a proved lower bound on
-        that of any perfectly private mapping. Independence does not survive rounding unless Y is
-        constant: ``.level`` is the I(S; Y) that is left, in nats, and typically 1e-32.
+        ``.value`` is the expected distortion of ``.channel``. ``.bound`` is a proved lower bound
+        for any perfectly private mapping. Rounding breaks independence unless Y is constant:
+        ``.level`` is the remaining I(S; Y) in nats, typically 1e-32.
 
     Notes
     -----
-    Where HiGHS stops without an optimum (S and X nearly independent, or the time is up) the best
-    constant output is returned, with the minimum distortion of any mapping as the bound.
+    If HiGHS stops without an optimum (S and X nearly independent, or out of time), the best
+    constant output is returned. The bound is then the minimum distortion of any mapping.
 
-    Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound comes from multipliers nu(s, y) of
-    the program, repaired: sum_x p(x) min_y [d(x, y) - sum_s nu(s, y) (P(s|x) - P(s))], which holds
-    for any nu and is rounded down. Cost: a linear program of |X| |Y| unknowns and |X| + |S| |Y|
-    equations.
+    Full privacy of Makhdoumi-Fawaz 2013, Definition 1. The bound is sum_x p(x) min_y [d(x, y) -
+    sum_s nu(s, y) (P(s|x) - P(s))], rounded down; it holds for any multipliers nu(s, y). Cost: a
+    linear program of |X| |Y| unknowns and |X| + |S| |Y| equations.
 
     Examples
     --------
-    X is the pair (S, a fair bit), and each half that is wrong costs 1. Y keeps the bit:
+    X is the pair (S, a fair bit), and each wrong half costs 1. Y keeps the bit:
 
     >>> import fastpriv as fp
     >>> joint = [[0.3, 0.3, 0.0, 0.0], [0.0, 0.0, 0.2, 0.2]]
@@ -253,7 +251,7 @@ def _joint(joint: ArrayLike) -> Floats:
 
 
 class MappingProblem(Problem[InferenceSolution]):
-    """One design problem: impossible values dropped, distortions counted from 0 on."""
+    """One design problem: impossible values are dropped, distortions are counted from 0."""
 
     def __init__(self, law: Floats, metric: Floats, budget: float) -> None:
         self.metric, self.seen = metric, law.sum(axis=0) > _RARE
@@ -275,7 +273,7 @@ class MappingProblem(Problem[InferenceSolution]):
         self.ties = self.cost <= 4.0 * ULP * np.abs(least)[:, None]
 
     def closed_form(self, limits: Limits) -> InferenceSolution | None:
-        """Return a constant output or the cheapest outputs, where one of them is optimal."""
+        """Return a constant output or the cheapest outputs, if one of them is optimal."""
         constant = self.inputs @ self.cost
         output = int(np.argmin(constant))
         if constant[output] <= self.room + self.margin:
@@ -332,7 +330,7 @@ class MappingProblem(Problem[InferenceSolution]):
         return result if private and result.value < simple.value else simple
 
     def priced(self, W: Floats, bound: float, method: str) -> Solution:
-        """Measure what a mapping costs, back in the units of the metric."""
+        """Measure the cost of a mapping, in the units of the metric."""
         result = self.solution(W, 0.0, method)
         matrix = result.channel.matrix()[self.seen]
         value = math.fsum(self.inputs * (matrix * self.metric[self.seen]).sum(axis=1))
@@ -370,9 +368,8 @@ class MappingProblem(Problem[InferenceSolution]):
 #          mu(x) <= sum_s P(s|x) eta(s, y) + lambda d(x, y),   sum_s P(s) e^eta(s, y) <= 1.
 #
 # The dual is Gibbs' inequality: I(S; Y) >= sum P(s, y) ln(r(s|y)/P(s)) for any posteriors r. So
-# every eta, scaled to sum to one, is a certificate. Keeping eta as an unknown of its own makes the
-# method converge: read off V instead, the posterior of an output that dies is a ratio of two
-# vanishing numbers and jumps from step to step.
+# method converge. A posterior computed from V would be a ratio of two vanishing numbers for an
+# output of vanishing mass, and would jump from step to step.
 #
 # A Newton step solves an |X| x |X| system for every output, a diagonal plus a matrix of rank |S|;
 # the |X| row sums and the budget couple them (kernels/mapping.py).
@@ -391,18 +388,18 @@ class InformationProgram:
 
     @cached_property
     def centred(self) -> Floats:
-        """P(s|x) - P(s): what keeps the digits of a small information."""
+        """P(s|x) - P(s), which keeps the digits of a small information."""
         return self.kernel - self.secrets[:, None]
 
     @cached_property
     def least(self) -> Floats:
-        """The joint distribution of x with its outputs of no distortion, all alike."""
+        """The joint distribution of x with its outputs of no distortion, all equally likely."""
         free = self.allowed * (self.cost == 0.0)
         return np.asarray(free * (self.inputs / free.sum(axis=0)))
 
     @cached_property
     def most(self) -> Floats:
-        """Largest ln(r/P(s)), of a posterior that is certain."""
+        """Largest ln(r/P(s)), for a posterior that is certain."""
         return np.asarray(-np.log(self.secrets))
 
     def start(self) -> Floats:
@@ -440,23 +437,23 @@ class InformationProgram:
         return q, (V @ self.centred.T) / q[:, None] / self.secrets
 
     def information(self, V: Floats) -> float:
-        """I(S; Y) as a sum of P(s) q(y) f(d) with f(d) = (1+d) ln(1+d) - d."""
+        """Return I(S; Y), the sum of P(s) q(y) f(d) with f(d) = (1+d) ln(1+d) - d."""
         q, d = self.excess(V)
         d = np.maximum(d, -1.0 + ULP)
         return float(q @ (((1.0 + d) * np.log1p(d) - d) @ self.secrets))
 
     def normalised(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Shift ln(r/P(s)) so that every r sums to one; also the size of the terms it summed."""
+        """Shift ln(r/P(s)) so that every r sums to one; also return the terms' size."""
         eta = np.minimum(eta, self.most)
         excess = np.expm1(eta)
         total = excess @ self.secrets
         return eta - np.log1p(total)[:, None], np.abs(excess) @ self.secrets / (1.0 + total)
 
     def bound(self, eta: Floats, scale: Floats, slope: float, prices: Floats) -> float:
-        """Lower bound on I(S; Y) proved by normalised log posteriors, rounded down.
+        """Return the lower bound on I(S; Y) of normalised log posteriors, rounded down.
 
-        ``prices`` is eta @ kernel + slope * cost. What its sums, the normalisation of every
-        output (by terms of total size ``scale``) and the budget lost to rounding is taken off.
+        ``prices`` is eta @ kernel + slope * cost. The bound is lowered by the rounding errors of
+        these sums, of the normalisation (terms of total size ``scale``) and of the budget.
         """
         lost = (2 * len(self.secrets) + 16) * ULP
         size = np.abs(eta) @ self.kernel + slope * self.cost + scale[:, None]
@@ -480,7 +477,7 @@ def _solve_mapping(program: InformationProgram, limits: Limits) -> tuple[Floats,
 def _follow(program: InformationProgram, part: float, limits: Limits) -> Progress[Floats]:
     """Follow the path from one start; return the best V, its I(S; Y) and the best bound.
 
-    A step that overflows yields NaNs, which improve on nothing and end the method.
+    A step that overflows yields NaNs, which end the method.
     """
     A, p, d = program.kernel, program.inputs, program.cost
     allowed, count = program.allowed, float(program.allowed.sum()) + 1.0
@@ -500,11 +497,11 @@ def _follow(program: InformationProgram, part: float, limits: Limits) -> Progres
         if not progress.offer(within, program.information(within), bound):
             break
         dV, dZ, deta, dmu, dslope, dt, length = _direction(program, V, Z, eta, prices, mu, slope, t)
-        if not length > 0.0:  # rounding won
+        if not length > 0.0:  # rounding dominates
             break
         length *= _STEP
         V, Z = V + length * dV, Z + length * dZ
-        # A posterior that vanishes falls by the factor that V falls by, not by one in logarithms.
+        # A vanishing posterior falls by the same factor as V, not by one in logarithms.
         deta *= length
         eta = eta + np.where(deta < 0.0, np.log1p(np.maximum(deta, -_STEP)), deta)
         mu, slope, t = mu + length * dmu, slope + length * dslope, t + length * dt
@@ -522,7 +519,7 @@ def _direction(
     slope: float,
     t: float,
 ) -> tuple[Floats, Floats, Floats, Floats, float, float, float]:
-    """Return the Newton step of all unknowns and how far to go."""
+    """Return the Newton step of all unknowns and its length."""
     A, (k, n) = program.kernel, program.kernel.shape
     few = 2 * k <= n
     r, e = program.secrets * np.exp(eta), np.sqrt(V / Z)
@@ -560,7 +557,7 @@ def least_private(
     (k, n), m = kernel.shape, cost.shape[1]
     centred = kernel - secrets[:, None]
     size = np.abs(centred).max(axis=1)
-    # Rows that are rounding say nothing; the last of the others follows from the rest.
+    # Rows that are only rounding are dropped; the last of the others is implied.
     kept = np.flatnonzero(size > 64.0 * (k + 4) * ULP * secrets)
     B = centred[kept] / size[kept, None]
     # Unknowns n V[y, x]: for every y the rows of B, then for every x the sum over y.
@@ -574,7 +571,7 @@ def least_private(
     prices = np.ascontiguousarray(cost.T).reshape(-1)
     answer = minimise(prices, np.zeros(m * n), rows, seconds)
     V = np.maximum(answer.values, 0.0).reshape(m, n)
-    # An input too rare for the solver's tolerance may be left without an output.
+    # The solver may leave an input without output if its probability is below the tolerance.
     V[np.argmin(cost, axis=1), np.arange(n)] += V.sum(axis=0) == 0.0
     nu = answer.duals[: m * len(kept)].reshape(m, len(kept))
     reach = np.abs(nu) @ ((kernel + secrets[:, None])[kept] / size[kept, None])

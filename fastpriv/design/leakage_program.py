@@ -1,29 +1,29 @@
 """Minimum distortion at a level of pointwise maximal leakage: a linear program.
 
-PML at level epsilon means W[x, y] <= e^epsilon p_Y(y) for all x in the support of the prior, and
-p_Y(y) = sum_x p(x) W[x, y] is linear in W.
+PML at level epsilon means W[x, y] <= e^epsilon p_Y(y) for all x in the support of the prior. The
+output distribution p_Y(y) = sum_x p(x) W[x, y] is linear in W.
 
 Let p be exchangeable, and let P permute the records of databases. If W is a mechanism at the level,
 so is W[Px, Py], with the same distortion. Averages keep both, as the program is linear. So some
 optimal W depends only on how many records hold value s in x and v in y: the class of (x, y).
 
-The variables are v = P(the output makes this class | x), one for each class, and the distribution
-Q of the type of the output. Let r be the share of the databases of the type of x that are in the
-class against one y. Then p(y|x)/p_Y(y) = v/(r Q). With d the distance and P the distribution of the
-type of x the program is
+The variables are v = P(the output makes this class | x), one for each class, and the distribution Q
+of the type of the output. Let r be the share of the databases of the type of x that are in the
+class for one y. Then p(y|x)/p_Y(y) = v/(r Q). With d the distance and P the distribution of the
+type of x, the program is
 
     min sum P d v,  subject to  sum of v over the classes of x = 1,  Q = sum of P v over the classes
     of y,  v <= e^epsilon r Q  for types x that occur.
 
-Without symmetry every database is a type of its own, and r = 1. Two lower bounds hold. For any
-numbers k >= 0, one for each class, with the sum K over the classes of a type of y, the optimum is
-at least
+Without symmetry every database is a type, and r = 1. Two lower bounds hold. Let k >= 0 be any
+numbers, one for each class, with the sum K over the classes of a type of y. Then the optimum is at
+least
 
     sum over types of x of the minimum of  P d + e^-epsilon k/r - P K  over their classes.
 
-The other one is sharp as epsilon goes to 0: W <= e^epsilon q for all databases but x leaves
-p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)(1 - p(x))). The distortion is a mean over y of the sums
-of d times that, or of 0 if that is negative.
+The second bound is sharp as epsilon goes to 0. W <= e^epsilon q for all databases but x implies
+p(x) W[x, y] >= q(y) (p(x) - (e^epsilon - 1)(1 - p(x))). The distortion is a mean over y of sums of
+d times the positive part of this bound.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = ["solve_pd_pml"]
 _MAX_DATABASES = 128
 #: Most classes of a program on types.
 _MAX_CLASSES = 50_000
-#: Shares of a constant mechanism that are mixed in besides what the level asks for.
+#: Shares of a constant mechanism that are mixed in beyond the share that the level needs.
 _SHARES = (0.0, *(2.0**k for k in range(-50, 0)), 1.0)
-#: Largest root of a coefficient: with a larger one, v is 0 in all digits.
+#: Largest root of a coefficient: with a larger one, v is 0 to all digits.
 _MAX_ROOT = 1e8
-#: Room of a constant answer below which HiGHS may find none.
+#: Smallest room of a constant output; with less, HiGHS may find no solution.
 _ROOM = 1e-6
 #: Largest level whose ratio is a double.
 _MAX_EXPONENT = 700.0
@@ -78,15 +78,15 @@ def solve_pd_pml(
     """Find the mechanism of minimum Hamming distortion whose outputs leak at most epsilon.
 
     min sum p(x) d(x, y) W[x, y] subject to ln W[x, y]/p_Y(y) <= epsilon for every output and every
-    x in the support (Saeidian et al. 2024, Definition 2.6). For databases that never occur the
-    mechanism answers like one that does.
+    x in the support (Saeidian et al. 2024, Definition 2.6). A database of probability zero gets the
+    output distribution of a possible one.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Distribution of the database. At most 128 databases occur, unless the order of records does
-        not matter (:class:`Exchangeable`, or independent records of one distribution): then the
-        limit is 64 bits, or 10 records of three values.
+        Distribution of the databases. At most 128 databases of positive probability. If the order
+        of records does not matter (:class:`Exchangeable`, or independent records of one
+        distribution), the limit is 64 bits, or 10 records of three values.
     epsilon : float
         Level of pointwise maximal leakage in nats, at least 0.
     gap : float
@@ -97,16 +97,16 @@ def solve_pd_pml(
     Returns
     -------
     Solution
-        ``value`` is the distortion of the channel, rounded up. ``level`` is its
-        :func:`pml_level`, at most epsilon for the floats in it. ``bound`` is proved by multipliers
-        of the constraints and rounded down.
+        ``value`` is the distortion of the channel, rounded up. ``level`` is its :func:`pml_level`;
+        the floats of the channel have at most epsilon. ``bound`` is a proved lower bound, rounded
+        down.
 
     Notes
     -----
     A linear program with a variable and a constraint for each pair of databases: 0.03 s for N = 16,
     0.3 s for N = 64, 5 s for N = 128. If the order of records does not matter, it has a variable
-    for each class of pairs. From epsilon = -ln p_min on, the identity is allowed. At epsilon = 0
-    the best mechanism is constant, and so is the answer if the solver gives none.
+    for each class of pairs. From epsilon = -ln p_min on, the identity is optimal. At epsilon = 0
+    the best mechanism is constant. A constant is also returned if the solver fails.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class LeakageProblem(Problem[Solution]):
         self.program, self.channel = made
 
     def closed_form(self, limits: Limits) -> Solution | None:
-        """Return a constant at level 0: a mean that is no less than any of its terms."""
+        """Return a constant at level 0, where p_Y(y) >= W[x, y] for all x."""
         return constant_mechanism(self.prior) if self.level == 0.0 else None
 
     def known(self) -> tuple[list[Solution], float]:
@@ -144,7 +144,7 @@ class LeakageProblem(Problem[Solution]):
         return [constant_mechanism(self.prior)], self.program.near_constant(self.level)
 
     def answer(self, limits: Limits) -> Answer:
-        """Solve by HiGHS, and mix in the output distribution until the level is met."""
+        """Solve by HiGHS, then mix in the output distribution until the level is met."""
         try:
             v, k = self.program.solve(self.level, limits.clock.left())
         except SolverFailure as failure:
@@ -158,7 +158,7 @@ class LeakageProblem(Problem[Solution]):
             return (channel, level) if level <= self.level else None
 
         shares = (min(1.0, needed + share) for share in _SHARES)
-        # So near 0 that rounding is all that is left, only a constant has the level.
+        # If epsilon is within rounding of 0, only a constant has the level.
         constant = constant_mechanism(self.prior).channel, 0.0
         channel, level = mixed_until(accept, v, same, shares) or constant
         return Answer(channel, bound, self.method, "highs", level=level)
@@ -196,7 +196,7 @@ def _over_databases(prior: Distribution) -> Made:
         np.ones(count),
         0.0,
     )
-    # Databases that never occur answer like the nearest one that does.
+    # A database of probability zero gets the row of the nearest possible one.
     nearest = distance.argmin(axis=0)
     return program, lambda v: Channel(v.reshape(count, size)[nearest], prior.space)
 
@@ -213,7 +213,7 @@ def _on_types(prior: Exchangeable) -> Made:
     types = types_of(Blocks.single(n, m))
     classes = [classes_against(kind, types) for kind in types.counts]
     stack = Stack.of(types, classes)
-    with np.errstate(over="ignore"):  # more databases than doubles: the bound near 0 is 0
+    with np.errstate(over="ignore"):  # the number of databases overflows: the bound near 0 is 0
         sizes = np.exp(types.log_sizes)
     program = LeakageProgram(
         stack.row,
@@ -254,25 +254,25 @@ class LeakageProgram(NamedTuple):
         return np.asarray(np.bincount(self.kind, masses, self.kinds), dtype=np.float64)
 
     def independent(self, v: Floats) -> Floats:
-        """Return r Q: the masses of a mechanism that draws from Q whatever x is."""
+        """Return r Q: the masses of a mechanism that draws from Q for every x."""
         return np.asarray(self.share * self.outputs(v)[self.kind])
 
     def normalised(self, v: Floats) -> Floats:
-        """Let the masses of every type of x sum to 1."""
+        """Normalise the masses of every type of x to sum to 1."""
         return np.asarray(v / np.bincount(self.row, v, len(self.weights))[self.row])
 
     def ratios(self, v: Floats) -> Floats:
-        """Return p(y|x)/p_Y(y); 0 for y and x that do not occur."""
+        """Return p(y|x)/p_Y(y); 0 for y and x of probability zero."""
         whole = self.independent(v)
         seen = (whole > 0.0) & (self.weights[self.row] > 0.0)
         return np.asarray(np.where(seen, v / np.where(seen, whole, 1.0), 0.0))
 
     def flattened(self, v: Floats, epsilon: float) -> tuple[Floats, Floats, float]:
-        """Return better masses, those of Q alone, and the share of Q that the level asks for.
+        """Return repaired masses, the masses of Q alone, and the share of Q that the level needs.
 
-        The classes of every type of y are mixed with their own mean: the solver's tolerance is a
-        large ratio where Q is nearly 0, and mending that takes next to no mass. (1 - t) v + t r Q
-        has the same Q, and ratios (1 - t) v/(r Q) + t.
+        The classes of every type of y are mixed with their own mean, because the solver's tolerance
+        is a large ratio if Q is nearly 0. (1 - t) v + t r Q has the same Q, and ratios (1 - t) v/(r
+        Q) + t.
         """
         most = math.exp(min(epsilon, _MAX_EXPONENT))
         worst = np.zeros(self.kinds)
@@ -287,13 +287,13 @@ class LeakageProgram(NamedTuple):
         """Return the solver's masses v, and its multipliers k >= 0 of the leakage constraints."""
         row, kind, distance, share, weights, *_ = self
         number, types, kinds = len(row), len(weights), self.kinds
-        # A leakage row is v root - Q/root <= 0 with root^2 = e^-epsilon/r. Where it is so steep
-        # that v must be 0 in all digits, v is held at 0 by the row alone. Where it is so flat that
-        # it never binds in these digits, it is left out.
+        # A leakage constraint is v root - Q/root <= 0 with root^2 = e^-epsilon/r. If it is so steep
+        # that v is 0 to all digits, v is fixed at 0. If it is so flat that it never binds, it is
+        # left out.
         root = np.exp(-0.5 * epsilon) / np.sqrt(share)
         leaking = np.flatnonzero((weights[row] > 0.0) & (root > 1.0 / _MAX_ROOT))
         root = np.minimum(root[leaking], _MAX_ROOT)
-        # A row of Q = sum of P v has the classes of a type of y and then Q itself.
+        # The constraint Q = sum of P v has the classes of a type of y and then Q itself.
         by_kind, in_kind = np.argsort(kind, kind="stable"), np.bincount(kind, minlength=kinds)
         ends = np.cumsum(in_kind)
         averages = Block(
@@ -317,20 +317,20 @@ class LeakageProgram(NamedTuple):
         return self.normalised(np.maximum(answer.values[:number], 0.0)), k
 
     def lower_bound(self, epsilon: float, k: Floats) -> float:
-        """Return the bound of any k >= 0, rounded down."""
+        """Return the lower bound of any k >= 0, rounded down."""
         row, kind, distance, share, weights, *_ = self
         own = math.exp(-epsilon) * k / share
         all_of = np.bincount(kind, k, self.kinds)[kind]
         terms = weights[row] * (distance - all_of) + own
         sizes = weights[row] * (distance + all_of) + own
-        # A sum over the classes of a type of y is rounded once for each.
+        # A sum over the classes of a type of y has one rounding for each class.
         error = self.error + 2.0 * (float(np.bincount(kind).max()) + 16.0) * ULP
         least = np.full(len(weights), math.inf)
         np.minimum.at(least, row, terms - error * sizes)
         return lowered(math.fsum(least), 4.0)
 
     def near_constant(self, epsilon: float) -> float:
-        """Return the bound that is sharp as epsilon goes to 0, rounded down and at least 0."""
+        """Return the lower bound that is sharp as epsilon goes to 0, rounded down, at least 0."""
         count = len(self.weights)
         whole = float(self.weights.sum()) * (1.0 + (count + 8.0) * ULP)
         others = self.sizes * (1.0 + self.error) * whole - self.weights
@@ -342,7 +342,7 @@ class LeakageProgram(NamedTuple):
 
 
 def _excess(ratios: Floats, most: float) -> Floats:
-    """Return the share of the mean that brings a ratio down to ``most``."""
+    """Return the share of the mean that lowers a ratio to ``most``."""
     above = ratios > most
     return np.where(above, (ratios - most) / np.where(above, ratios - 1.0, 1.0), 0.0)
 
@@ -350,8 +350,8 @@ def _excess(ratios: Floats, most: float) -> Floats:
 def _solver_weights(p: Floats, epsilon: float) -> Floats:
     """Return the distribution for HiGHS, which drops tiny coefficients.
 
-    A constant answer V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
-    must therefore be a distribution by themselves.
+    A constant output V = q needs e^epsilon sum p >= 1. Near epsilon = 0 the weights that are kept
+    must therefore sum to one.
     """
     kept = np.where(p > TINY, p, 0.0)
     return kept / kept.sum() if math.exp(min(epsilon, 1.0)) * kept.sum() < 1.0 + _ROOM else p

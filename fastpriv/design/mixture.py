@@ -1,13 +1,13 @@
 """The rate-distortion optimum at a slope or a distortion, by an interior-point method.
 
-At slope s the optimal output distribution q minimises sum q - sum p ln(K q) over q >= 0,
-K = e^(-s d): the likelihood of a mixture. With c = K^T (p / K q), q is optimal if c <= 1, and c = 1
-where q > 0. Blahut's iteration q <- q c crawls where outputs die out. Here Newton's method follows
-the central path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z),
-where B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one, so conjugate gradients with the
+At slope s the optimal output distribution q minimises sum q - sum p ln(K q) over q >= 0, K = e^(-s
+d): the likelihood of a mixture. With c = K^T (p / K q), q is optimal if c <= 1, and c = 1 where q >
+0. Blahut's iteration q <- q c converges slowly if outputs vanish. Here Newton's method follows the
+central path c = 1 - z, q z = mu with mu -> 0. Scaled by sqrt(q) its matrix is B^T B + diag(z),
+where B[x, y] = sqrt(p(x) q(y)) K[x, y] / (K q)(x) has norm one. So conjugate gradients with the
 diagonal as preconditioner need few products, each a transform. If the distortion is given, the
-slope is one more unknown of the same system, and K weighted by d and by d^2 says how K q changes
-with the slope.
+slope is one more unknown of the same system. K weighted by d and by d^2 gives the derivatives of K
+q by the slope.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from fastpriv.design.certificate import Progress
 from fastpriv.design.engines.interior import step_length
 from fastpriv.design.problem import Limits
 
-#: Lines of all axes up to this many entries are summed while they are in cache.
+#: Lines of all axes up to this many entries are summed together.
 _BLOCK = 1 << 15
-#: Slope from which on 1/(e^slope - 1) is e^-slope in all digits, and e^slope may overflow.
+#: From this slope on, 1/(e^slope - 1) equals e^-slope to all digits, and e^slope may overflow.
 _STEEP = 700.0
-#: Entries of a kernel below this are 0: denormal numbers are slow.
+#: Entries of a kernel below this are set to 0, to avoid denormal numbers.
 _TINY = 1e-200
-#: Steps after which the method is given up.
+#: Maximum number of steps.
 _MAX_STEPS = 300
-#: Steps in which the gap must shrink by a tenth, or rounding has won.
+#: Steps in which the gap must shrink by a tenth; otherwise rounding dominates.
 _PATIENCE = 40
-#: Part of the way to the boundary that a step goes.
+#: Share of the distance to the boundary that a step covers.
 _STEP = 0.99
 #: Relative residual at which conjugate gradients stop.
 _RESIDUAL = 0.05
 #: Products after which conjugate gradients stop.
 _MAX_PRODUCTS = 500
-#: Entries that are worth a thread of their own.
+#: Fewest entries for a separate thread.
 _GRAIN = 1 << 15
 
 
 class Tilt(ABC):
-    """One kernel K, up to the factor e^log_scale that keeps its numbers moderate."""
+    """One kernel K, up to the factor e^log_scale that avoids overflow and underflow."""
 
     slope: float
     log_scale: float = 0.0
@@ -84,9 +84,9 @@ Family = Callable[[float], Tilt]
 class HammingTilt(Tilt):
     """The Hamming kernel over databases: every product is an O(N n) transform.
 
-    Both K and its derivative are products over rows of combinations of I and J (all ones), which
-    commute. So K weighted by d is G K with G = a sum_i (J_i/g_i - I), a = 1/(e^slope - 1) and
-    g_i = 1 + (m_i - 1) e^-slope, and the weighted sums follow from v by sums along lines.
+    Both K and its derivative are products over records of combinations of I and J (all ones), which
+    commute. So K weighted by d is G K with G = a sum_i (J_i/g_i - I), a = 1/(e^slope - 1) and g_i =
+    1 + (m_i - 1) e^-slope. The weighted sums follow from v by sums along lines.
     """
 
     def __init__(self, sizes: Sequence[int], slope: float) -> None:
@@ -117,7 +117,7 @@ class HammingTilt(Tilt):
     def distances(self, q: Floats, v: Floats) -> tuple[Floats, Floats]:
         a, g, m = self._a, self._g, self._lengths.astype(np.float64)
         first = self.distances_back(q, v)
-        # d^2 - d counts ordered pairs of changed rows: (sum G_i)^2 without the squares G_i^2.
+        # d^2 - d counts ordered pairs of changed records: (sum G_i)^2 without the squares G_i^2.
         same = self._line_sums(v, a * a * (m / g - 2.0) / g) + len(m) * a * a * v
         second = self.distances_back(q, first) - same + first
         return first, second
@@ -126,7 +126,7 @@ class HammingTilt(Tilt):
         return self._line_sums(c, self._a / self._g) - len(self._g) * self._a * c
 
     def _line_sums(self, v: Floats, weights: Floats) -> Floats:
-        """Sum of weights[i] times the sum of v along axis i, as a vector."""
+        """Return the sum of weights[i] times the sum of v along axis i, as a vector."""
         out = np.zeros_like(v)
         spans = self._strides * self._lengths
         low = spans <= _BLOCK
@@ -147,7 +147,7 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 
 
 class MatrixTilt(Tilt):
-    """A kernel given by its matrix and the same weighted by d and d^2."""
+    """A kernel given by its matrix, and by the matrix weighted by d and d^2."""
 
     def __init__(
         self, slope: float, kernel: Floats, first: Floats, second: Floats, log_scale: float = 0.0
@@ -188,7 +188,7 @@ class MatrixTilt(Tilt):
 
 @dataclass(frozen=True)
 class Fit:
-    """An output distribution for a slope, and what it proves.
+    """An output distribution for a slope, and its proved bound.
 
     Attributes
     ----------
@@ -199,9 +199,9 @@ class Fit:
     value : float
         I(X; Y) + slope E d(X, Y) of the channel q tilted by the slope.
     bound : float
-        No channel has a smaller I(X; Y) + slope E d(X, Y).
+        Lower bound on I(X; Y) + slope E d(X, Y) of any channel.
     distortion : float
-        E d(X, Y) of that channel, where it was asked for.
+        E d(X, Y) of that channel, if requested.
     """
 
     law: Floats
@@ -211,7 +211,7 @@ class Fit:
     distortion: float = math.nan
 
     def gap(self, target: float | None) -> float:
-        """How far the channel can be from the optimum at its slope or at the distortion."""
+        """Bound the distance of the channel from the optimum at its slope or at the distortion."""
         missed = 0.0 if target is None else self.slope * abs(target - self.distortion)
         return self.value - self.bound + missed
 
@@ -219,19 +219,19 @@ class Fit:
 def certify(p: Floats, q: Floats, tilt: Tilt, v: Floats, c: Floats) -> tuple[float, float]:
     """Return Blahut's bounds on min I + slope E d, rounded outwards.
 
-    For q of any scale: with v = K q and c = K^T (p/v), no channel has less than
-    -sum p ln v - ln max c, and the channel q K / v has exactly -sum p ln v - sum q c ln c.
+    For q of any scale: with v = K q and c = K^T (p/v), every channel has at least -sum p ln v - ln
+    max c. The channel q K / v has exactly -sum p ln v - sum q c ln c.
     """
     logs = _dot(p, np.log(v)) + tilt.log_scale
     with np.errstate(divide="ignore", invalid="ignore"):
         tails = float((q * np.where(c > 0.0, c * np.log(c), 0.0)).sum())
-    # v and c are sums of non-negative products: their relative errors are a few ulp a term.
+    # v and c are sums of non-negative products: their relative errors are a few ulp per term.
     slack = 8.0 * ULP * (_terms(len(q)) + abs(logs) + abs(tilt.log_scale) + abs(tails) + 4.0)
     return -logs - tails + slack, -logs - math.log(float(c.max())) - slack
 
 
 def _terms(count: int) -> float:
-    """Bound on how many roundings a sum of that many terms adds up, pairwise or by axes."""
+    """Bound the number of roundings in a sum of that many terms, pairwise or by axes."""
     return float(min(count, 1024)) if count <= 4096 else 64.0
 
 
@@ -245,15 +245,15 @@ def fit(
 ) -> Fit:
     """Find the optimal output distribution at a slope, or at a distortion.
 
-    If a distortion is the ``target``, ``slope`` is where to start. Stops at a certified gap in
-    nats, when rounding allows no more, or when the time is over, and returns the best iterate.
+    If a distortion is the ``target``, ``slope`` is the start. Stops at a certified gap in nats, at
+    the limit of rounding, or when the time is over. Returns the best iterate.
     """
     tilt = family(slope)
     q = np.full(outputs, 1.0 / outputs)
     v = tilt.forward(q)
     c = tilt.backward(p / v, overwrite=True)
     z = np.maximum(1.0 - c, 0.0) + 0.1
-    along: Floats | None = None  # how q / sqrt(q) answers to the slope
+    along: Floats | None = None  # derivative of q / sqrt(q) by the slope
     first = Fit(q, slope, math.inf, -math.inf)
     progress = Progress(0.0, limits.clock, first, patience=_PATIENCE, absolute=limits.gap)
     length = 1.0
@@ -277,7 +277,7 @@ def fit(
             along = newton.solve(pull, along)
             curvature = _dot(p, np.maximum(second / v - mean * mean, 0.0)) + _dot(pull, along)
             miss = _dot(pull, move) + result.distortion - target
-            # So steep that the distortion does not answer any more: only the sign is left.
+            # The slope is so steep that the distortion no longer changes: only the sign is used.
             turn = miss / curvature if curvature > 0.0 else math.copysign(math.inf, miss)
             turn = min(max(turn, -0.5 * tilt.slope), tilt.slope)
             move -= turn * along
@@ -297,7 +297,7 @@ def fit(
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    """Sum of a b, pairwise; BLAS would wake its threads for one pass over memory."""
+    """Return the sum of a b, pairwise, without BLAS threads."""
     return float((a * b).sum())
 
 
@@ -317,7 +317,7 @@ class ConjugateGradients:
         return out, math.fsum(_each(kernels.finish_product, out, self._root, self._z, t))
 
     def solve(self, right: Floats, start: Floats | None = None) -> Floats:
-        """Conjugate gradients, from a start if one is at hand."""
+        """Solve by conjugate gradients, from a start if one is given."""
         t = np.zeros_like(right) if start is None else start.copy()
         r = right.copy() if start is None else right - self._product(t)[0]
         direction = self._inverse * r
@@ -337,5 +337,5 @@ class ConjugateGradients:
 
 
 def _each(kernel: Any, first: Floats, *others: Any) -> list[Any]:
-    """Run a kernel over all entries, split over threads where there are enough."""
+    """Run a kernel over all entries, split over threads if there are enough."""
     return split(partial(kernel, first, *others), len(first), _GRAIN)

@@ -1,8 +1,8 @@
-"""Which inputs must look alike, and how much: graphs and metrics over inputs, as distances.
+"""Graphs and metrics over inputs, as distances.
 
-A mechanism is private at level epsilon when W[x, y] <= e^(epsilon d(x, z)) W[z, y] for all x, z.
-With a graph, d counts its edges along a shortest path; with a metric, d is the metric. Chains add
-up, so only the pairs that no shorter chain implies have to be asked for: an exact spanner.
+A mechanism is private at level epsilon if W[x, y] <= e^(epsilon d(x, z)) W[z, y] for all x, z. For
+a graph, d is the number of edges of a shortest path. For a metric, d is the metric. Bounds along a
+chain add up. So only the pairs that no shorter chain implies are needed: an exact spanner.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import InvalidInput
 from fastpriv.spaces import Space
 
-#: Relative distance by which a chain may be longer than a pair and still imply it.
+#: Relative excess length of a chain that still implies a pair.
 CHAIN = 64.0 * ULP
 
 
 def hamming_distances(space: Space, group: int = 1) -> Floats:
-    """Return how many steps lead from one database to another that change ``group`` rows each."""
+    """Return the number of steps between databases, if a step changes up to ``group`` records."""
     rows = space.rows(np.arange(space.size))
     changed = np.zeros((space.size, space.size), dtype=np.int64)
     for column in rows.T:
@@ -33,14 +33,14 @@ def hamming_distances(space: Space, group: int = 1) -> Floats:
 
 
 def distances(neighbours: ArrayLike, size: int) -> Floats:
-    """Return d(x, z) for all pairs of ``size`` inputs, infinite where nothing relates them.
+    """Return d(x, z) for all pairs of ``size`` inputs, infinite if they are unrelated.
 
     Parameters
     ----------
     neighbours : array or sparse array
-        Pairs (k, 2) of integers, the edges of a graph; a boolean matrix, its adjacency; a matrix
-        of numbers, the distances themselves (infinite where there is no direct bound). A sparse
-        matrix holds adjacency or lengths of edges in the same way.
+        Pairs (k, 2) of integers, the edges of a graph; a boolean matrix, its adjacency; or a matrix
+        of numbers, the distances (infinite without a direct bound). A sparse matrix holds adjacency
+        or lengths of edges in the same way.
     size : int
         Number of inputs.
     """
@@ -60,12 +60,12 @@ def distances(neighbours: ArrayLike, size: int) -> Floats:
 
     graph = csgraph_from_dense(lengths, null_value=np.inf)
     shortest = shortest_path(graph, directed=False)
-    # Where a chain is shorter by rounding only, the pair's own length stands.
+    # If a chain is shorter only by rounding, the pair keeps its own length.
     return np.where(shortest >= lowered(lengths, 64.0), lengths, shortest)
 
 
 def components(distance: Floats) -> Ints:
-    """Number the inputs by what relates them: 0, 1, ... for each set joined by finite distances."""
+    """Number the inputs by component: 0, 1, ... for each set joined by finite distances."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -74,7 +74,7 @@ def components(distance: Floats) -> Ints:
 
 
 def _lengths(neighbours: Any, size: int) -> Floats:
-    """Return lengths of direct pairs as a matrix, infinite where there is none."""
+    """Return lengths of direct pairs as a matrix, infinite if there is none."""
     if hasattr(neighbours, "tocoo"):
         sparse = neighbours.tocoo()
         if sparse.shape != (size, size):
@@ -117,7 +117,7 @@ def _checked(values: Any) -> Floats:
 
 
 def spanner(distance: Floats, stretch: float = 0.0) -> np.ndarray:
-    """Mark the pairs (x, z) that no chain of shorter ones implies, up to a stretch of d."""
+    """Mark the pairs (x, z) that no chain of shorter pairs implies, up to a stretch of d."""
     keep = np.empty(distance.shape, dtype=np.bool_)
     kernels.metric_spanner(distance, CHAIN + stretch, keep)
     return keep

@@ -1,4 +1,4 @@
-"""The best mechanism in a notion: of minimum distortion at a level, or of minimum level."""
+"""The best mechanism in a notion: minimum distortion at a level, or minimum level."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ __all__ = ["Optimum", "solve"]
 
 #: Most entries of a matrix that is formed.
 _FORMED = 1 << 24
-#: The logarithm of a probability that floats hold with all digits is above minus this.
+#: Log-probabilities above minus this do not underflow as floats.
 _EXPONENT = 700.0
-#: How often a level or a distortion is asked for a little lower, to stay within it after rounding.
+#: Attempts at a slightly lower level or distortion, to stay within the request after rounding.
 _TRIES = 8
-#: Gap at which levels are searched, so that the channel at the end of a search is met again.
+#: Gap at which levels are searched, so that the search ends at a channel that can be found again.
 _GAP = 2e-7
-#: Tolerance of searches for a level or a distortion, relative to 1 + its value: twice that of a
-#: bracket of :func:`privacy_level`, whose upper bound may be rounded upwards.
+#: Tolerance of searches for a level or a distortion, relative to 1 + its value: twice the bracket
+#: of :func:`privacy_level`, whose upper bound may be rounded up.
 _SEARCHED = 2e-6
-#: Width of a level, relative to 1 + level, from which on its lower bound is tried as well.
+#: Width of a level, relative to 1 + level, from which its lower bound is tried as well.
 _WIDE = 1e-5
 #: Notions whose optima are also found in rational arithmetic.
 _RATIONAL = ("dp", "identifiability")
@@ -58,19 +58,19 @@ class Optimum(Solution):
     value, bound, channel, level, method, solver
         As in :class:`Solution`; ``value`` is the distortion or the level, whichever is minimised.
     converged : bool
-        Whether the gap that was asked for is met, or 1e-6 where a level or a distortion is searched
-        for. If not, a :class:`GapWarning` says so.
+        Whether the requested gap is met, or 1e-6 if a level or a distortion is searched for. If
+        not, a :class:`GapWarning` is given.
     distortion : float
-        Expected number of rows that the channel changes.
+        Expected number of records that the channel changes.
     notion : str
         The notion of the level.
     minimised : {"distortion", "level"}
-        What ``value`` and ``bound`` are of.
+        The quantity that ``value`` and ``bound`` refer to.
     structured : channel
-        The channel as the program returned it, in its own structure. The same as ``channel``
-        unless a matrix was asked for.
+        The channel as the program returned it, in its own structure. It equals ``channel`` unless a
+        matrix was requested.
     exact : ExactSolution or None
-        The optimum in rational arithmetic, where that was asked for.
+        The optimum in rational arithmetic, if requested.
 
     Examples
     --------
@@ -111,21 +111,21 @@ def solve(
     prior : Distribution or 1-D array
         Distribution of the databases; a vector is the distribution of one record.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
-        Which level. The last two have programs over few databases.
+        The level to use. The last two have programs over few databases.
     epsilon : float, optional
-        Largest level: the distortion is minimised. Give this or ``distortion``.
+        Largest level, in nats: the distortion is minimised. Give this or ``distortion``.
     distortion : float, optional
         Largest expected number of changed records: the level is minimised.
     dense : bool
-        Whether the channel is to be a matrix. Level and distortion are then those of its entries
-        as floats, and stay within what was asked for.
+        Whether the channel is a matrix. Level and distortion are then measured on its floats, and
+        stay within the request.
     exact : bool
         Whether to solve in rational arithmetic, for "dp" and "identifiability" at a level.
     gap : float, optional
-        Certified gap at which a program stops; by default that of the program. Levels at a
-        distortion, other than of "mutual-information", are searched to 1e-6 and take none.
+        Certified gap at which a program stops. Default: the program's own gap. Levels at a
+        distortion are searched to 1e-6 and take no gap, except "mutual-information".
     time_limit : float
-        Seconds for each program that is solved on the way.
+        Seconds for each program that is solved.
 
     Returns
     -------
@@ -134,18 +134,18 @@ def solve(
     Raises
     ------
     Infeasible
-        When no mechanism meets the request.
+        If no mechanism meets the request.
     SolverFailure
-        When the matrix exceeds what was asked for in 64-bit floats, however little is asked for.
+        If the matrix exceeds the request in 64-bit floats, even at a slightly lower level.
 
     Notes
     -----
     At a level, and for the information at a distortion, one program is solved
     (:func:`solve_pd_dp`, :func:`solve_pd_i`, :func:`solve_pd_mip`, :func:`solve_pd_pml`,
-    :func:`solve_pd_capacity`). The least level at a distortion is that of :func:`privacy_level`,
-    with the channel at the proved end. The least distortion at an information is found by bisection
-    over distortions: the minimum information falls with the distortion, so both bounds are
-    proved. A matrix has N^2 entries.
+    :func:`solve_pd_capacity`). The minimum level at a distortion comes from :func:`privacy_level`,
+    with the channel at its upper bound. The minimum distortion at an information is found by
+    bisection over distortions: the minimum information falls with the distortion, so both bounds
+    are proved. A matrix has N^2 entries.
 
     Examples
     --------
@@ -193,11 +193,11 @@ class Request:
     limits: dict[str, float]
 
     def program(self, goal: Any, **limits: float) -> Solution:
-        """Solve the notion's program for a level, or of the information for a distortion."""
+        """Solve the notion's program for a level, or for a distortion (information)."""
         return PROGRAMS[self.notion](self.prior, goal, **(self.limits | limits))
 
     def optimum(self, solution: Solution, minimised: str, bound: float) -> Optimum:
-        """Measure the matrix, or take the channel as it is."""
+        """Measure the matrix, or use the channel as it is."""
         channel, level = solution.channel, solution.level
         # Programs that return a matrix have certified that matrix.
         if self.dense and (not isinstance(channel, Channel) or self.notion in COMPARED):
@@ -223,22 +223,22 @@ class Request:
         )
 
     def spent(self, channel: AbstractChannel, distortion: float) -> float:
-        """Return the distortion of a channel, rounded up where it is what was minimised."""
+        """Return the distortion of a channel, rounded up if it was minimised."""
         return distortion_up(channel, self.prior, None, distortion)
 
     def least_distortion(self, epsilon: float) -> Optimum:
-        """Solve at a level, a little below it where the rounded matrix would exceed it."""
+        """Solve at a level, or slightly below it if the rounded matrix would exceed it."""
         solution, aim = self.program(epsilon), epsilon
         bound = solution.bound
         for _ in range(_TRIES):
             best = self.optimum(solution, "distortion", bound)
             if best.level <= epsilon:
                 return best
-            if math.isinf(best.level):  # the least probabilities became 0: much lower costs nothing
+            if math.isinf(best.level):  # the smallest probabilities underflowed
                 aim = min(0.5 * aim, _EXPONENT / self.prior.space.n)
             else:
                 aim = max(aim - 2.0 * (best.level - epsilon), 0.0)
-            with suppress(Infeasible):  # at the prior's own level there is nothing below
+            with suppress(Infeasible):  # nothing is below the prior's own level
                 solution = self.program(aim)
         raise SolverFailure(
             f"in 64-bit floats the channel has level {described(best.level)}, above "
@@ -257,7 +257,7 @@ class Request:
         return replace(self.optimum(solution, "distortion", bound), exact=best)
 
     def least_level(self, distortion: Any) -> Optimum:
-        """Find the level, then the channel at the proved end of it."""
+        """Find the level, then the channel at its upper bound."""
         limit = self.limits["time_limit"]
         limits = Limits.checked(_SEARCHED, limit, absolute=True)
         level = privacy_level(self.prior, distortion, self.notion, time_limit=limit)
@@ -267,7 +267,7 @@ class Request:
                 f"{self.notion}; allow more distortion, or take a prior without impossible "
                 "databases"
             )
-        if level.width > _WIDE * (1.0 + level.upper):  # what the prior alone allows may be enough
+        if level.width > _WIDE * (1.0 + level.upper):  # the lower bound may be reached
             best = self.optimum(self.quietly(level.lower), "level", level.lower)
             if best.distortion <= distortion:
                 return self.searched(best, limits)
@@ -288,20 +288,20 @@ class Request:
         return self.optimum(solution, "level", solution.bound)
 
     def quietly(self, goal: Any, **limits: float) -> Solution:
-        """Solve a program on the way of a search, whose own gap says what matters."""
+        """Solve a program within a search; the search reports its own gap."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GapWarning)
             return self.program(goal, **limits)
 
     def searched(self, best: Optimum, limits: Limits) -> Optimum:
-        """Compare the ends of a search with its tolerance, relative to 1 + value."""
+        """Compare the bounds of a search with its tolerance, relative to 1 + value."""
         wanted = limits._replace(gap=limits.gap * (1.0 + best.value))
         return reported(replace(best, converged=True), wanted)
 
     def least_distortion_by_bisection(self, epsilon: float) -> Optimum:
         """Bisect the distortion: the minimum information falls with it."""
         limits = Limits.checked(_SEARCHED, self.limits["time_limit"], absolute=True)
-        most = constant_mechanism(self.prior).value  # where a constant output does
+        most = constant_mechanism(self.prior).value  # the distortion of a constant output
         best, bound, step = self._information(0.0), 0.0, _GAP * most
 
         def above(distortion: float) -> bool:
@@ -317,7 +317,7 @@ class Request:
         if best.level > epsilon:
             best = self._information(most)
             low, _ = bisect(above, 0.0, most, absolute=step)
-        while bound < (guess := low - step):  # the last steps were too close to tell
+        while bound < (guess := low - step):  # the last steps were too close to decide
             if self._information(guess).bound > epsilon:
                 bound = guess
             step *= 4.0

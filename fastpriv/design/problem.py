@@ -1,4 +1,4 @@
-"""What is asked of a privacy program, and the one way in which its result is reported."""
+"""The request of a privacy program, and the report of its result."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ENGINES = ("auto", "interior", "highs")
 #: Doubles below 1e-308 have lost digits: values that differ by less than this are equal.
 _NEGLIGIBLE = 1e-300
 
-#: A solution, of whatever kind.
+#: A solution of any kind.
 Kind = TypeVar("Kind", bound=Solution)
 
 
 class NoAnswer(Exception):
-    """A program gave no mechanism; those that need no program are what there is."""
+    """A program gave no mechanism; only mechanisms without a program are available."""
 
 
 class OutOfTime(NoAnswer):
-    """The time limit passed before there was anything better than a constant mechanism."""
+    """The time limit passed before any result better than a constant mechanism."""
 
 
 class OutOfRange(NoAnswer):
@@ -37,7 +37,7 @@ class OutOfRange(NoAnswer):
 
 
 class Limits(NamedTuple):
-    """The gap to reach, the time for it, and the engine that was asked for."""
+    """The gap to reach, the time limit, and the requested engine."""
 
     gap: float
     clock: Clock
@@ -68,33 +68,33 @@ class Limits(NamedTuple):
         return self.clock.left() == 0.0
 
     def met_by(self, solution: Solution) -> bool:
-        """Whether value and bound are as close as was asked for."""
+        """Whether value and bound are as close as requested."""
         missed = solution.value - solution.bound
         return (missed if self.absolute else solution.gap) <= self.gap or missed < self.negligible
 
 
 class Answer(NamedTuple):
-    """What a program gave: a mechanism, and a proved lower bound on the optimum."""
+    """Result of a program: a mechanism, and a proved lower bound on the optimum."""
 
     channel: AbstractChannel
     bound: float
     method: str
     engine: str | None = None
-    late: bool = False  # the clock stopped an engine, with time left for what follows it
-    level: float = math.nan  # of the channel, where it was certified on the way
+    late: bool = False  # the time limit stopped an engine
+    level: float = math.nan  # of the channel, if it was certified
 
 
 class Problem(ABC, Generic[Kind]):
-    """A minimum to find: closed forms, mechanisms that need no program, and the program."""
+    """A minimisation: closed forms, mechanisms without a program, and the program."""
 
     level = math.inf  # largest level that a mechanism may have
 
     def closed_form(self, limits: Limits) -> Kind | None:
-        """Return the optimum where a theorem gives it."""
+        """Return the optimum if a theorem gives it."""
         return None
 
     def known(self) -> tuple[list[Kind], float]:
-        """Return mechanisms that need no program, and the lower bound that theorems prove."""
+        """Return mechanisms without a program, and the lower bound of theorems."""
         return [], 0.0
 
     @abstractmethod
@@ -106,15 +106,16 @@ class Problem(ABC, Generic[Kind]):
         """Measure value and level of the floats of a channel."""
 
     def obstacle(self, limits: Limits) -> str:
-        """Return why the gap may be missed, if not by time or rounding."""
+        """Return why the gap may be missed, if neither time nor rounding is the reason."""
         return ""
 
 
 def minimum(problem: Problem[Kind], limits: Limits, warn: bool = True) -> Kind:
     """Return the best mechanism at the level, with the largest lower bound.
 
-    The program's mechanism competes with those that need no program. Of two with the same value the
-    one of the lower level is returned. ``warn`` says whether a gap that is missed is reported.
+    The program's mechanism is compared with the mechanisms that need no program. Of two with the
+    same value, the one of the lower level is returned. ``warn`` is whether to warn about a missed
+    gap.
     """
     closed = problem.closed_form(limits)
     if closed is not None:
@@ -139,7 +140,7 @@ def minimum(problem: Problem[Kind], limits: Limits, warn: bool = True) -> Kind:
 
 
 def reported(solution: Kind, limits: Limits, why: str = "", late: bool = False) -> Kind:
-    """Return the solution, and warn if its gap is wider than was asked for.
+    """Return the solution, and warn if its gap is wider than requested.
 
     ``why`` is the reason if it is neither the time limit (``late``, or by the clock) nor rounding.
     """

@@ -46,9 +46,9 @@ _COST = 64.0 * ULP
 _MAX_DENSE = 1 << 24
 #: Most classes of pairs of a program on types.
 _MAX_CLASSES = 1 << 22
-#: At a smaller distortion, by Fano's inequality, not even 1e-200 nats can be saved.
+#: At a smaller distortion, by Fano's inequality, less than 1e-200 nats can be saved.
 _LEAST = 1e-250
-#: Smallest weight of an output, so that every database reaches some output by a number above zero.
+#: Smallest weight of an output, so that (K q)(x) > 0 for every database.
 _FLOOR = 1e-280
 
 
@@ -63,7 +63,7 @@ class RateDistortion(Solution):
     distortion : float
         Expected distortion of the channel.
     slope : float
-        Nats saved per unit of distortion there: minus the derivative of the curve.
+        Nats saved per unit of distortion at this point: minus the derivative of the curve.
 
     Examples
     --------
@@ -99,10 +99,10 @@ def solve_pd_mip(
     distortion : float
         Largest expected distortion. Give this or ``slope``.
     slope : float
-        Find the point of the curve where it falls by this many nats per unit of distortion.
+        Find the point at which the curve falls by this many nats per unit of distortion.
     metric : 2-D array, optional
-        ``metric[x, y]``, finite, for every database and any number of outputs. By default the
-        Hamming distance, outputs being databases.
+        ``metric[x, y]``, finite, for every database and any number of outputs. Default: the Hamming
+        distance, with databases as outputs.
     gap : float
         Certified gap in nats at which to stop.
     time_limit : float
@@ -111,9 +111,9 @@ def solve_pd_mip(
     Returns
     -------
     RateDistortion
-        ``.value`` is the mutual information of ``.channel``, ``.bound`` a proved lower bound on
-        what any mechanism of that distortion has (Blahut 1972), rounded down. Where they are
-        further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
+        ``.value`` is the mutual information of ``.channel`` in nats. ``.bound`` is a proved lower
+        bound for any mechanism of that distortion (Blahut 1972), rounded down. If they differ by
+        more than ``gap``, ``.converged`` is False and a :class:`GapWarning` is given.
 
     Raises
     ------
@@ -122,12 +122,12 @@ def solve_pd_mip(
 
     Notes
     -----
-    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on the optimum is the
-    posterior response (Theorem 2). Independent rows have a common slope; at slope s each keeps its
-    k likeliest values, q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s - 1) and P_k their
-    probability. The rest costs some hundred to thousand products with e^(-s d): O(N n) each for the
-    Hamming distance on any prior (N up to 2^24, or so many types of an exchangeable one squared),
-    O(N K) for a metric.
+    PD-MIP of Wang-Ying-Zhang 2015. At slopes from ``prior.epsilon_tilde()`` on, the optimum is the
+    posterior response (Theorem 2). Independent records have a common slope s. Each record keeps its
+    k most likely values, of total probability P_k: q(y) = p(y) (1 + k a)/P_k - a with a = 1/(e^s -
+    1). Other priors are solved by products with e^(-s d). A product costs O(N n) for the Hamming
+    distance (N up to 2^24, or as many squared types of an exchangeable prior) and O(N K) for a
+    metric.
 
     Examples
     --------
@@ -157,15 +157,15 @@ def solve_pd_mip(
         return _constant(prior)
     steep = slope if distortion is None else _slope_of_e_i(prior, distortion)
     assert steep is not None
-    # A nearly uniform prior may leave nothing of the posterior response but rounding, and there may
-    # be no bound on eps_tilde; then the program has to do.
+    # For a nearly uniform prior, rounding may dominate the posterior response, and eps_tilde may
+    # have no bound. The program is solved in these cases.
     with suppress(Infeasible, TooLarge):
         if steep >= float(prior.epsilon_tilde()):
             return _e_i(prior, steep, distortion)
     if prior.space.n == 1:
         prior = Product([prior.pmf()])
     if isinstance(prior, Product):
-        point = _rows(prior, distortion, slope)  # a closed form for each row: rounding is no gap
+        point = _rows(prior, distortion, slope)  # a closed form for each record
         rounded = _ROUNDED * point.value + 4.0 * _COST * point.slope * point.distortion
         return reported(point, limits._replace(negligible=rounded))
     start = min(max(steep, 0.05), _STEEPEST) if slope is None else slope
@@ -177,7 +177,7 @@ def solve_pd_mip(
 
 
 def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
-    """Return h^-1(distortion): where the posterior response has it, and not far off elsewhere."""
+    """Return h^-1(distortion), the slope if the posterior response is optimal, else a start."""
     sizes = [m for m in prior.space.sizes if m > 1]
     return float(h_inverse(distortion, len(sizes), sizes))
 
@@ -186,13 +186,13 @@ def _slope_of_e_i(prior: Distribution, distortion: float) -> float:
 
 
 def _constant(prior: Distribution) -> RateDistortion:
-    """Always answer with the likeliest value of every row: nothing is revealed."""
+    """Return the constant output with the most likely value of every record."""
     constant = constant_mechanism(prior)
     return RateDistortion(0.0, 0.0, constant.channel, 0.0, "closed-form", constant.value, 0.0)
 
 
 def _identity(prior: Distribution) -> RateDistortion:
-    """Without distortion the output is the database."""
+    """Return the point of distortion 0, at which the output is the database."""
     channel = identity_mechanism(prior)
     value = float(prior.entropy())
     bound = max(value * (1.0 - _ROUNDED) - 1e-200, 0.0)
@@ -219,11 +219,11 @@ def _tangent(value: float, cost: float, slope: float, target: float | None) -> f
     return max(value * (1.0 - _ROUNDED) - slope * missed, 0.0)
 
 
-# Independent rows.
+# Independent records.
 
 
 def _rows(prior: Product, target: float | None, slope: float | None) -> RateDistortion:
-    """Solve every distinct row at a common slope."""
+    """Solve every distinct record at a common slope."""
     if slope is None:
         assert target is not None
         slope = common_slope(prior, target)
@@ -265,11 +265,11 @@ def _on_databases(
 def _is_constant_optimal(
     p: Floats, tilt: HammingTilt, constant: AbstractChannel, prior: Dense
 ) -> bool:
-    """Whether no output improves on the best constant one at this slope, by Kuhn and Tucker."""
+    """Whether the best constant output is optimal at this slope (Kuhn-Tucker conditions)."""
     answer = constant.sample(np.zeros((1, prior.space.n), dtype=np.int64))
     alone = np.zeros(len(p))
     alone[prior.space.index(answer)] = 1.0
-    # Every database must be reached by a number, not by an underflow.
+    # Every database must have a positive weight that does not underflow.
     v = tilt.forward(alone)
     return bool(v.min() > _FLOOR) and float(tilt.backward(p / v).max()) <= 1.0
 
@@ -294,7 +294,7 @@ def _on_types(
     members = math.fsum(p * types.log_sizes)
 
     def family(slope: float) -> MatrixTilt:
-        # From the type of y to the type of x; a database's own share is one of the members'.
+        # From the type of y to the type of x; a database has an equal share of its type.
         masses = np.exp(stack.log_count - slope * stack.distance - scale(slope))
         tables = [np.bincount(place, masses * stack.distance**k, count**2) for k in range(3)]
         kernel, first, second = np.reshape(np.asarray(tables, np.float64), (3, count, count))
@@ -306,7 +306,7 @@ def _on_types(
     fitted = fit(p, family, count, start, target, limits)
 
     def make(slope: float) -> tuple[AbstractChannel, float]:
-        # W[x, y] = q(y) R[x, y] / v(x), q and v being spread evenly over the members of a type.
+        # W[x, y] = q(y) R[x, y] / v(x); q and v are uniform within a type.
         law = np.maximum(fitted.law, _FLOOR)
         q = np.log(law) - types.log_sizes
         v = np.log(family(slope).forward(law)) - types.log_sizes
@@ -346,7 +346,7 @@ def _by_metric(
     family = partial(MatrixTilt.of, excess)
     over = None if target is None else target - least
     if over is not None:
-        # An exhausted budget has an infinite slope; else start where a flat distribution meets the
+        # A budget of 0 has an infinite slope. Otherwise start where a flat distribution meets the
         # target.
         if over > 1e-12 * float(excess.max()):
             flat = np.full(metric.shape[1], 1.0 / metric.shape[1])
@@ -376,7 +376,7 @@ def _finish(
     method: str,
     least: float = 0.0,
 ) -> RateDistortion:
-    """Make the channel, a little steeper if it is over the distortion, and bound it from below.
+    """Make the channel, slightly steeper if it exceeds the distortion, with a lower bound.
 
     ``least`` is the distortion that the family does not count.
     """
@@ -405,9 +405,9 @@ def _finish(
 
 
 def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) -> float:
-    """Raise the slope until an output distribution is at the target distortion or a bit below.
+    """Raise the slope until an output distribution has at most the target distortion.
 
-    Newton's method in a bracket, for a distortion that falls with the slope.
+    Newton's method in a bracket; the distortion falls with the slope.
     """
     low, high = slope, math.inf
     for _ in range(100):
@@ -423,7 +423,7 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
         if (miss <= 0.0 and (slope == low or -miss <= 1e-14 * target)) or high - low <= ULP * low:
             break
         spread = float((p * np.maximum(second / v - mean * mean, 0.0)).sum())
-        # Aim a little short of the target, so that rounding leaves us on the right side.
+        # Aim slightly below the target, so that rounding does not exceed it.
         slope += (miss + 2.0**-50 * target) / spread if spread > 0.0 else math.inf
         if not low < slope < high:
             slope = 0.5 * (low + high) if high < math.inf else 2.0 * low
@@ -431,11 +431,11 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
 
 
 def common_slope(prior: Product, target: float) -> float:
-    """Slope at which the rows' distortions add up to the target."""
+    """Return the slope at which the records' distortions add up to the target."""
     from scipy.optimize import brentq
 
     laws = [np.sort(law)[::-1] for law in prior.distinct]
-    aim = lowered(target, 32.0)  # so that rounding leaves us on the right side
+    aim = lowered(target, 32.0)  # so that rounding does not exceed the target
 
     def surplus(slope: float) -> float:
         return prior.total([_row_distortion(law, slope) for law in laws]) - aim
@@ -451,9 +451,9 @@ def common_slope(prior: Product, target: float) -> float:
 
 
 def _live(law: Floats, slope: float) -> int:
-    """How many values of a row, likeliest first, still come out at a slope.
+    """Return how many of a record's values, most likely first, are outputs at a slope.
 
-    The k-th does while p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
+    The k-th value is an output if p_k (e^slope - 1) exceeds the sum over j < k of p_j - p_k.
     """
     grow = math.expm1(slope) if slope < _STEEPEST else math.inf
     ahead = np.cumsum(law) - np.arange(1, len(law) + 1) * law
@@ -467,7 +467,7 @@ def _row_distortion(law: Floats, slope: float) -> float:
 
 
 def tilted_row(law: Floats, slope: float) -> Floats:
-    """Return W[x, y], the row's optimal channel at a slope."""
+    """Return W[x, y], a record's optimal channel at a slope."""
     m, r = len(law), math.exp(-slope)
     order = np.argsort(-law, kind="stable")
     top = law[order]

@@ -1,9 +1,10 @@
 """Minimum distortion at a level of differential privacy or identifiability (PD-DP, PD-I).
 
-Three problems share the public functions: ratios of neighbouring databases with the Hamming
-distance (a closed form where a theorem gives the optimum, else one small program per distinct row
-for independent rows, a program on types for exchangeable rows, a program over databases otherwise);
-any cost and any graph or metric over inputs; and (epsilon, delta) levels.
+Three problems share the public functions. The first bounds ratios of neighbouring databases, with
+the Hamming distance as cost. It has a closed form if a theorem gives the optimum. Otherwise it is
+one small program per distinct record for independent records, a program on types for exchangeable
+records, and a program over databases for others. The second has any cost and any graph or metric
+over inputs. The third has (epsilon, delta) levels.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _MAX_INPUTS = 1 << 11
 _MAX_VARIABLES = 200_000
 #: Largest level whose ratio is a double.
 _MAX_EXPONENT = 700.0
-#: Seconds that HiGHS is given at least.
+#: Smallest time limit of HiGHS, in seconds.
 _AT_LEAST = 1e-3
 
 
@@ -119,45 +120,45 @@ def solve_pd_dp(
     prior : Distribution or 1-D array
         Distribution of the databases; a vector is the distribution of one record.
     epsilon : float
-        Differential privacy level, at least 0.
+        Differential privacy level in nats, at least 0.
     gap : float
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
     solver : {"auto", "interior", "highs"}
-        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
-        that is faster at the size, and HiGHS to finish where the other stops above the gap.
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the faster
+        one for the size. It finishes with HiGHS if the interior-point method stops above the gap.
     metric : 2-D array, optional
-        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
-        default the number of changed records.
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
+        the number of changed records.
     neighbours : array or sparse array, optional
-        Which databases must look alike, by default those that differ in one record. Pairs (k, 2) of
-        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
-        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
+        Databases that must be hard to distinguish. Default: those that differ in one record. Pairs
+        (k, 2) of integers or a boolean matrix are the edges of a graph. A matrix of numbers has
+        distances d: ratios are at most e^(epsilon d(x, x')) (geo-indistinguishability).
     group : int
-        Number of rows in which neighbours may differ.
+        Number of records in which neighbours may differ.
     delta : float
-        Ratios may be exceeded by this much probability: (epsilon, delta)-differential privacy,
+        Probability by which ratios may be exceeded: (epsilon, delta)-differential privacy,
         ``hockey_stick(channel, epsilon) <= delta``. Only with the default neighbours.
     exact : bool
         Whether to solve in rational arithmetic, for small programs with the default cost and
-        neighbours: to the end, so that gap and engine say nothing and a time limit is refused.
+        neighbours. Gap and engine are then ignored, and a time limit is refused.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
-        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. If they
+        differ by more than ``gap``, ``.converged`` is False and a :class:`GapWarning` is given.
     ExactSolution
         With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Notes
     -----
     PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, randomised response is optimal
-    (closed form). Below it, cost per interior-point step: N^4 for a dense prior on N databases, n^5
-    for an exchangeable one on n bits, m^4 per distinct row of a product. With a metric or
-    neighbours of one's own, N^3 per step for every output, once per orbit of the symmetries that
-    are found. With delta, a program of HiGHS's with N^2 n m variables.
+    (closed form). Below it, an interior-point step costs N^4 for a dense prior on N databases, n^5
+    for an exchangeable prior on n bits, and m^4 per distinct record of a product. With a metric or
+    custom neighbours, a step costs N^3 for every output, once per orbit of the symmetries that are
+    found. With delta, HiGHS solves a program with N^2 n m variables.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def solve_pd_dp(
     >>> round(solution.value, 4), solution.method  # E_d has 5.3788
     (3.4676, 'types')
 
-    Where people are among 3 x 3 cells, within a factor of 2 for cells one apart:
+    People are located in 3 x 3 cells, with a factor of 2 for cells one apart:
 
     >>> import numpy as np
     >>> cells = np.array([(i, j) for i in range(3) for j in range(3)])
@@ -241,46 +242,47 @@ def solve_pd_i(
     prior : Distribution or 1-D array
         Distribution of the databases; a vector is the distribution of one record.
     epsilon : float
-        Identifiability level, at least ``prior.epsilon_x()``.
+        Identifiability level in nats, at least ``prior.epsilon_x()``.
     gap : float
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
     solver : {"auto", "interior", "highs"}
-        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the one
-        that is faster at the size, and HiGHS to finish where the other stops above the gap.
+        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the faster
+        one for the size. It finishes with HiGHS if the interior-point method stops above the gap.
     metric : 2-D array, optional
-        ``metric[x, y]``, the cost of output y for database x, with any number of outputs; by
-        default the number of changed records.
+        ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
+        the number of changed records.
     neighbours : array or sparse array, optional
-        Which databases must look alike, by default those that differ in one record. Pairs (k, 2) of
-        integers or a boolean matrix: the edges of a graph. A matrix of numbers: distances d, and
-        ratios are bounded by e^(epsilon d(x, x')) (geo-indistinguishability).
+        Databases that must be hard to distinguish. Default: those that differ in one record. Pairs
+        (k, 2) of integers or a boolean matrix are the edges of a graph. A matrix of numbers has
+        distances d: ratios are at most e^(epsilon d(x, x')) (geo-indistinguishability).
     exact : bool
         Whether to solve in rational arithmetic, for small programs with the default cost and
-        neighbours: to the end, so that gap and engine say nothing and a time limit is refused.
+        neighbours. Gap and engine are then ignored, and a time limit is refused.
 
     Returns
     -------
     Solution
-        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. Where they
-        are further apart than ``gap``, ``.converged`` is False and a :class:`GapWarning` says so.
+        ``.value`` is the distortion of ``.channel``, ``.bound`` a proved lower bound. If they
+        differ by more than ``gap``, ``.converged`` is False and a :class:`GapWarning` is given.
     ExactSolution
         With ``exact``: the optimum as fractions, with its pattern and its proof.
 
     Raises
     ------
     Infeasible
-        Below ``prior.epsilon_x()``: the prior alone distinguishes neighbours that well.
+        If epsilon is below ``prior.epsilon_x()``, the level of the prior alone.
 
     Notes
     -----
     PD-I of Wang-Ying-Zhang 2015, linear in the joint distribution. From ``prior.epsilon_tilde()``
-    on, the posterior response is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`. Within some
-    1e-14 of that threshold the posterior response has no room to round inwards. Independent rows,
-    and up to 64 databases, get a mechanism beside it that meets ``epsilon``. Others, and priors
-    whose own eps_X is as close, get the posterior response, and ``.level`` is above ``epsilon`` by
-    what rounding may have added.
+    on, the posterior response is optimal (Theorem 1). Costs as for :func:`solve_pd_dp`.
+
+    Within some 1e-14 of that threshold the posterior response has no room to round inwards.
+    Independent records, and up to 64 databases, get a nearby mechanism that meets ``epsilon``.
+    Other priors, and priors whose eps_X is as close, get the posterior response. Its ``.level``
+    then exceeds ``epsilon`` by a bound on the rounding error.
 
     Examples
     --------
@@ -309,15 +311,15 @@ def solve_pd_i(
 
 
 def solve_r_pd(n: int, m: int, epsilon: float) -> Solution:
-    """Solve the relaxation R-PD: minimum distortion h(epsilon), a bound on both programs.
+    """Solve the relaxation R-PD: minimum distortion h(epsilon), a lower bound for both programs.
 
-    Whatever the prior, no mechanism of identifiability epsilon has less distortion, and none of
-    differential privacy epsilon - eps_X.
+    For any prior, h(epsilon) is a lower bound on the distortion of every mechanism of
+    identifiability epsilon, or of differential privacy epsilon - eps_X.
 
     Parameters
     ----------
     n, m : int
-        Number of rows and of values per row.
+        Number of records and of values per record.
     epsilon : float
         Level of the posterior, at least 0.
 
@@ -361,17 +363,17 @@ class RatioProblem(Problem[Solution]):
         self.prior, self.level, self.joint = prior, epsilon, joint
 
     def closed_form(self, limits: Limits) -> Solution | None:
-        """Return what theorems give: randomised or posterior response, a constant at level 0."""
+        """Return randomised or posterior response, or a constant at level 0, if optimal."""
         prior, epsilon = self.prior, self.level
         if not self.joint:
             if epsilon >= prior.epsilon_hat():
                 return randomised_response(prior.space.sizes, epsilon)
             return constant_mechanism(prior) if epsilon == 0.0 else None
-        # Where no bound on eps_tilde can be had, the program and its message follow.
+        # If eps_tilde has no known bound, the program follows.
         with suppress(Infeasible, TooLarge):
             tilde = float(prior.epsilon_tilde())
             if epsilon >= tilde:
-                # A nearly uniform prior may leave nothing of the response but rounding.
+                # For a nearly uniform prior, rounding may dominate the response.
                 closed = posterior_response(prior, epsilon, tilde)
                 if closed.level > epsilon:
                     mended = rounded_inwards(prior, epsilon, closed.bound)
@@ -381,10 +383,10 @@ class RatioProblem(Problem[Solution]):
         return None
 
     def known(self) -> tuple[list[Solution], float]:
-        """Return a constant and, for PD-DP, randomised response; bounds hold for any mechanism.
+        """Return a constant and, for PD-DP, randomised response; and a proved lower bound.
 
-        The relaxation R-PD bounds the optimum from below (Theorem 1). At a small level of
-        differential privacy another bound is nearly the distortion of a constant: two databases
+        The relaxation R-PD is a lower bound on the optimum (Theorem 1). At a small level of
+        differential privacy another bound is close to the distortion of a constant: two databases
         differ in at most n records, so W[x, y] >= e^(-n epsilon) W[z, y] for one fixed z.
         """
         prior, epsilon = self.prior, self.level
@@ -398,7 +400,7 @@ class RatioProblem(Problem[Solution]):
         return [constant, randomised_response(sizes, epsilon)], bound
 
     def answer(self, limits: Limits) -> Answer:
-        """Solve the program in the structure of the prior: rows, types or all databases."""
+        """Solve the program in the structure of the prior: records, types or all databases."""
         prior = self.prior
         if isinstance(prior, Product):
             return self._by_rows(prior, limits)
@@ -441,11 +443,11 @@ class RatioProblem(Problem[Solution]):
         return parts, parts.solve(self.level, limits, extra, reserve=parts.seconds)
 
     def _by_rows(self, prior: Product, limits: Limits) -> Answer:
-        """Solve every distinct row: both programs tensorise, and the optimum is a sum."""
+        """Solve every distinct record: both programs tensorise, and the optimum is a sum."""
         rows = [self._one_row(p, prior.space.n, limits) for p in prior.distinct]
         kernels = RowKernels([RowKernel(row.channel.matrix()) for row in rows], prior.assignment)
         bound = prior.total([row.bound for row in rows])
-        # If one row took the interior-point method, the whole did.
+        # Report the interior-point method if any record used it.
         engine = max((row.engine for row in rows if row.engine is not None), default=None)
         late = any(row.late for row in rows)
         return Answer(ProductChannel.of(kernels), bound, "rows", engine, late)
@@ -476,7 +478,7 @@ class RatioProblem(Problem[Solution]):
         return Solution(value, answer.bound, channel, level, answer.method)
 
     def obstacle(self, limits: Limits) -> str:
-        """Long chains have no program."""
+        """Return a reason if the chain is too long for a program, else an empty string."""
         unsolved = "a chain this long has no program, only the bounds of theorems"
         return unsolved if has_no_program(self.prior) else ""
 
@@ -489,9 +491,9 @@ def has_no_program(prior: Distribution) -> bool:
 def _one_bit(p: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
     """Solve PD-DP of one bit in closed form: randomised response or a constant.
 
-    Private mechanisms are a polygon in the plane of both probabilities of a flip. Besides the two
-    constants its only vertex below the line between them is randomised response, with the flip
-    1/(1 + e^epsilon).
+    Private mechanisms are a polygon in the plane of the two flip probabilities. The two constants
+    are vertices. The only vertex below the line between them is randomised response, with flip
+    probability 1/(1 + e^epsilon).
     """
     rare = float(p.min())
     safe = max(0.0, epsilon - rounding_margin(epsilon, 1) - extra)
@@ -504,8 +506,8 @@ def _one_bit(p: Floats, epsilon: float, extra: float) -> tuple[Floats, float]:
     return matrix, lowered(min(rare, best), 8)
 
 
-# Any cost, any number of outputs, any graph or metric: differential privacy for groups or for
-# neighbourhoods of one's own, geo-indistinguishability (Andres, Bordenabe, Chatzikokolakis and
+# Any cost, any number of outputs, any graph or metric. This covers differential privacy for groups
+# or custom neighbours, and geo-indistinguishability (Andres, Bordenabe, Chatzikokolakis and
 # Palamidessi 2013; the optimal mechanism as a linear program: Bordenabe, Chatzikokolakis and
 # Palamidessi 2014).
 
@@ -553,7 +555,7 @@ def metric_solution(
     cost : ndarray
         ``cost[x, y]`` of output y for input x.
     distance : ndarray
-        d(x, z), its own shortest paths.
+        d(x, z), closed under shortest paths.
     space : Space
         The inputs.
     epsilon, joint
@@ -561,14 +563,14 @@ def metric_solution(
     limits : Limits
         Gap, time and engine.
     warn : bool
-        Whether a gap that is missed is reported.
+        Whether to warn about a missed gap.
     """
     if not joint:
         problem = MetricProblem(prior, cost, distance, space, epsilon, joint)
         return minimum(problem, limits, warn)
     _check_feasible(prior, distance, epsilon)
-    # Posteriors of a database of probability zero are zero whatever it is mapped to, and no
-    # possible database is related to it. So its cheapest output is as good as any.
+    # A database of probability zero has posterior zero for every output, and no possible database
+    # is related to it. So it gets its cheapest output.
     seen = np.flatnonzero(prior)
     inside = space if len(seen) == len(prior) else Space([len(seen)])
     within = distance[np.ix_(seen, seen)]
@@ -582,7 +584,7 @@ def metric_solution(
 
 
 class MetricProblem(Problem[Solution]):
-    """Minimum expected cost with W[x, y] <= e^(epsilon d(x, z)) W[z, y], or so for p(x) W[x, y]."""
+    """Minimum expected cost with W[x, y] <= e^(epsilon d(x, z)) W[z, y], or for p(x) W[x, y]."""
 
     def __init__(
         self,
@@ -602,8 +604,8 @@ class MetricProblem(Problem[Solution]):
         self.constant = _constant_of_parts(prior, cost, self.part, space, self.reduction.least)
 
     def closed_form(self, limits: Limits) -> Solution | None:
-        """Return the constant of every part if the level is 0 or there is nothing to choose."""
-        apart = self.part.max() + 1 == len(self.prior)  # nothing has to look alike
+        """Return a constant for every part if the level is 0 or nothing relates inputs."""
+        apart = self.part.max() + 1 == len(self.prior)  # no inputs are related
         free = not (self.prior[:, None] * self.reduction.cost).any()
         simple = self.level == 0.0 or apart or self.cost.shape[1] == 1 or free
         return replace(self.constant, method="closed-form") if simple else None
@@ -613,13 +615,13 @@ class MetricProblem(Problem[Solution]):
         return [self.constant], self._shifted(0.0)
 
     def _shifted(self, bound: float) -> float:
-        """Return a bound on the cost from a bound on what is counted, rounded down."""
+        """Return a lower bound on the cost from a bound on the shifted cost, rounded down."""
         bound = max(bound, 0.0)
         return bound + (self.offset - 4.0 * ULP * (abs(self.offset) + bound))
 
     def answer(self, limits: Limits) -> Answer:
         """Solve over one output of every orbit."""
-        # Chains of pairs and averages over symmetries round; the repair allows for it.
+        # Chains of pairs and averages over symmetries are rounded; the repair allows for it.
         extra = 32.0 * CHAIN * self.level + 32.0 * ULP
         entries, bound, engine, late = self.reduction.solve(self.level, limits, extra)
         channel = Channel(self.reduction.matrix(entries), self.space)
@@ -633,7 +635,7 @@ class MetricProblem(Problem[Solution]):
         return Solution(value, answer.bound, answer.channel, level, "dense")
 
     def obstacle(self, limits: Limits) -> str:
-        """The shortest distance may leave less room than rounding takes, in the gap."""
+        """Return a reason if the shortest distance leaves less room than rounding takes."""
         shortest = self.reduction.shortest
         room = self.level * shortest
         if shortest >= 1.0 or room * limits.gap > 4.0 * TOLERANCE:
@@ -661,10 +663,10 @@ def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
 def _constant_of_parts(
     prior: Floats, cost: Floats, part: Ints, space: Space, level: float
 ) -> Solution:
-    """Return the best mechanism that gives one output to all inputs that anything relates.
+    """Return the best mechanism with one output for all inputs that are related.
 
-    At epsilon 0 no other has its level: related inputs have the same row, and the cheapest one
-    has a single output.
+    At epsilon 0 it is optimal: related inputs have the same row, and the cheapest row has a single
+    output.
     """
     charge = prior[:, None] * cost
     expected, size = np.zeros((2, part.max() + 1, cost.shape[1]))
@@ -677,12 +679,12 @@ def _constant_of_parts(
     return Solution(value, min(bound, value), Channel(matrix, space), level, "dense")
 
 
-# (epsilon, delta): a linear program with room for delta.
+# (epsilon, delta): a linear program with an excess u of total at most delta.
 #
 #     W[x, y] - e^epsilon W[z, y] <= u[x, z, y],   u >= 0,   sum_y u[x, z, y] <= delta
 #
-# for neighbours x, z. Mixing with a constant mechanism shrinks every sum by its share, which
-# repairs a solution whose sums are a little too large.
+# for neighbours x, z. Mixing with a constant mechanism shrinks every sum by the mixing share. This
+# repairs a solution whose sums are slightly too large.
 
 
 def _within_delta(
@@ -697,7 +699,7 @@ def _within_delta(
 
 
 class DeltaProblem(Problem[Solution]):
-    """Minimum expected cost at an (epsilon, delta) level; databases one record apart neighbour."""
+    """Minimum expected cost at an (epsilon, delta) level; neighbours differ in one record."""
 
     def __init__(
         self, prior: Floats, cost: Floats, space: Space, epsilon: float, delta: float
@@ -708,11 +710,11 @@ class DeltaProblem(Problem[Solution]):
         self.cost = cost - self.floor
         self.charge = prior[:, None] * self.cost
         self.first, self.second = _neighbour_pairs(space)
-        # A level beyond the largest double is lowered: the program proves nothing there anyway.
+        # A level whose ratio overflows is lowered: the program proves nothing there.
         self.grow = math.exp(min(epsilon, _MAX_EXPONENT))
 
     def closed_form(self, limits: Limits) -> Solution | None:
-        """Return the cheapest outputs if delta is 1, which allows anything."""
+        """Return the cheapest outputs if delta is 1, where every mechanism is allowed."""
         if self.delta < 1.0:
             return None
         matrix = np.eye(self.cost.shape[1])[self.cost.argmin(axis=1)]
@@ -729,7 +731,7 @@ class DeltaProblem(Problem[Solution]):
         return matrix
 
     def answer(self, limits: Limits) -> Answer:
-        """Solve by HiGHS, and mix in a constant until every excess is within delta."""
+        """Solve by HiGHS, then mix in a constant until every excess is within delta."""
         inputs, outputs = self.cost.shape
         excesses = len(self.first) * outputs
         variables = inputs * outputs + excesses
@@ -780,7 +782,7 @@ class DeltaProblem(Problem[Solution]):
         return np.asarray(keep * matrix + (1.0 - keep) * self._constant())
 
     def _bound(self, duals: Floats) -> float:
-        """Return the lower bound that multipliers of the ratios prove, rounded down.
+        """Return the lower bound of the ratios' multipliers, rounded down.
 
         For l >= 0 and n(x, z) = max_y l(x, z, y), the cost of any mechanism is at least the sum
         over x of min_y (c(x, y) + sum_z l(x, z, y) - e^epsilon sum_z l(z, x, y)), less delta sum n.
@@ -797,7 +799,7 @@ class DeltaProblem(Problem[Solution]):
         return math.fsum(floor) - math.fsum(paid) - 8.0 * ULP * total
 
     def measured(self, answer: Answer) -> Solution:
-        """Measure the cost of the floats; the repair has seen to the level."""
+        """Measure the cost of the floats; the repair has certified the level."""
         return self._solution(answer.channel)
 
     def _solution(self, channel: AbstractChannel) -> Solution:

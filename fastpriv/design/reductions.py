@@ -1,7 +1,7 @@
 """The same program on fewer unknowns: types of databases, or orbits of inputs.
 
-Averaging a mechanism over permutations that leave prior, cost and privacy unchanged alters neither
-cost nor privacy. So one unknown remains for every class of pairs (x, y), and one equation for every
+Averaging a mechanism over permutations that preserve prior, cost and privacy changes neither cost
+nor privacy. So one unknown remains for every class of pairs (x, y), and one equation for every
 class of inputs.
 """
 
@@ -34,19 +34,19 @@ from fastpriv.errors import TooLarge
 
 #: Most entries of the Cholesky factors of all blocks (2.4 GB).
 MAX_FACTORS = 300_000_000
-#: More pairs than this are not listed; they join a working set as they come near.
+#: Most pairs that are listed; more pairs use a working set.
 MAX_LISTED = 60_000
-#: Stretch of the first working set: pairs that a chain implies up to this are left out.
+#: Stretch of the first working set: pairs that a chain implies up to this factor are left out.
 _STRETCH = 1e-2
-#: Pairs whose ratio may be e^60 are no constraint to speak of.
+#: Pairs whose ratio may be e^60 are left out.
 _FAR = 60.0
-#: More symmetries than this are not used: finding them would take longer than the program.
+#: Most symmetries that are used.
 _MAX_SYMMETRIES = 48
-#: Partial permutations that are tried before the search is given up.
+#: Most partial permutations that are tried in the search for symmetries.
 _MAX_TRIED = 20_000
-#: Inputs beyond which symmetries are not looked for.
+#: Most inputs for which symmetries are searched.
 _MAX_INPUTS = 1 << 11
-#: Inputs whose images determine a permutation, at most.
+#: Most inputs whose images determine a permutation.
 _MAX_BASE = 6
 
 
@@ -65,7 +65,7 @@ def swappable_rows(cube: np.ndarray) -> Blocks:
 
 
 class Orbits(NamedTuple):
-    """A group of permutations (one per row) and the orbits of inputs and outputs."""
+    """A group of permutations (one per row of the array) and the orbits of inputs and outputs."""
 
     group: Ints
     row: Ints  # orbit of every input
@@ -90,17 +90,17 @@ class Orbits(NamedTuple):
         size = entries.shape[1]
         matrix, times = np.zeros((size, size)), np.zeros(size)
         for moved in self.group:
-            # The output y goes to moved[y], and what x had there is what moved[x] has now.
+            # The output y goes to moved[y], and the entry of x goes to moved[x].
             matrix[np.ix_(moved, moved[self.outputs])] += entries.T
             times[moved[self.outputs]] += 1.0
         return matrix / times
 
 
 def automorphisms(prior: Floats, cost: Floats, distance: Floats) -> Ints:
-    """Return all permutations g with p, cost[gx, gy] and d(gx, gz) as before, the identity first.
+    """Return all permutations g that preserve p, cost[gx, gy] and d(gx, gz), identity first.
 
-    Inputs are distinguished by their distances to a few chosen ones, whose images are searched for.
-    Only the identity if the outputs are not the inputs, or if there are too many.
+    Inputs are distinguished by their distances to a few chosen inputs, whose images are searched
+    for. Returns only the identity if the outputs are not the inputs, or if there are too many.
     """
     size = len(prior)
     alone = np.arange(size)[None, :]
@@ -143,7 +143,7 @@ def automorphisms(prior: Floats, cost: Floats, distance: Floats) -> Ints:
 
 
 def _kinds(prior: Floats, cost: Floats, distance: Floats) -> Ints:
-    """Number inputs by what no symmetry can change: probability and sorted distances and costs."""
+    """Number inputs by invariants: probability, and sorted distances and costs."""
     profile = np.column_stack([prior, np.sort(distance, axis=1), np.sort(cost, axis=1)])
     return np.unique(profile, axis=0, return_inverse=True)[1].reshape(-1)
 
@@ -153,7 +153,7 @@ def _keys(base: list[int], kinds: Ints, cost: Floats, distance: Floats) -> Float
 
 
 def _resolving(kinds: Ints, cost: Floats, distance: Floats) -> list[int] | None:
-    """Choose a few inputs whose distances to an input say which one it is; None if six do not."""
+    """Choose a few inputs whose distances identify every input; None if six are not enough."""
     rare = np.bincount(kinds)[kinds]
     base = [int(rare.argmin())]
     while len(base) <= _MAX_BASE:
@@ -183,7 +183,7 @@ class Reduction(ABC):
 
     @abstractmethod
     def cone(self, epsilon: float, margin: float, engine: str) -> Cone:
-        """Return the program posed at a margin below the level."""
+        """Return the program at a margin below the level."""
 
     @abstractmethod
     def layout(self) -> Layout:
@@ -196,7 +196,7 @@ class Reduction(ABC):
     def solve(self, epsilon: float, limits: Limits, extra: float, reserve: float = 0.0) -> Reduced:
         """Solve the program and repair the engine's floats.
 
-        Raises ``OutOfTime`` if the time is over before there is anything to repair.
+        Raises ``OutOfTime`` if the time is over before there is a point to repair.
 
         Parameters
         ----------
@@ -205,13 +205,13 @@ class Reduction(ABC):
         limits : Limits
             Gap, time and engine.
         extra : float
-            Rounding to come, which the repair allows for.
+            Further rounding error that the repair allows for.
         reserve : float
             Seconds that are kept for the repair.
         """
         if limits.late:
             raise OutOfTime
-        # The program is posed a little below the level, so that the repair has room.
+        # The program is solved slightly below the level, so that the repair has room.
         margin = (2.0 * TOLERANCE + repair_margin(epsilon, extra)) / self.shortest
         margin = margin if self.least + 4.0 * margin < epsilon else 0.0
         cone = self.cone(epsilon, margin, limits.engine)
@@ -227,7 +227,7 @@ class ByTypes(Reduction):
     """Databases grouped by the permutations of records that leave the prior unchanged.
 
     The unknowns are the masses of classes of pairs (x, y). Without symmetry every database is a
-    type of its own.
+    type.
     """
 
     def __init__(self, types: Types, weights: Floats, joint: bool, clock: Clock) -> None:
@@ -244,11 +244,11 @@ class ByTypes(Reduction):
             odds = self.per_database[row[self.stack.source]]
             odds = odds / self.per_database[row[self.stack.target]]
             self.least = math.log(odds.max(initial=1.0))
-        #: Seconds that it took; the repair and the channel to come take about as long.
+        #: Seconds of this step; repairing and building the channel take about as long.
         self.seconds = 0.0 if math.isinf(begun) else begun - clock.left()
 
     def _listed(self, clock: Clock) -> list[Classes]:
-        """List the classes against every type of output, while they fit and time allows."""
+        """List the classes for every type of output, if they fit and time allows."""
         classes: list[Classes] = []
         size = 0
         for kind in self.types.counts:
@@ -316,7 +316,7 @@ class ByOrbits(Reduction):
         self.total = np.asarray(total, dtype=np.float64)
 
     def cone(self, epsilon: float, margin: float, engine: str) -> Cone:
-        """Return the program with the pairs that are needed, or with a working set if too many."""
+        """Return the program with the needed pairs, or with a working set if there are too many."""
         orbits, outputs, size = self.orbits, len(self.orbits.outputs), len(self.prior)
         if outputs * size * size > MAX_FACTORS:
             raise TooLarge.entries(
@@ -329,7 +329,7 @@ class ByOrbits(Reduction):
         cost = self.cost[:, orbits.outputs].T * (1.0 if self.joint else self.prior)
         start = np.tile(self.weights / outputs, (outputs, 1))
         needed = spanner(self.distance)
-        with np.errstate(over="ignore"):  # an infinite exponent is far, too
+        with np.errstate(over="ignore"):  # an infinite exponent is far as well
             needed &= epsilon * self.distance <= _FAR
         if np.count_nonzero(needed) * outputs > MAX_LISTED and engine != "highs":
             capped = np.minimum(self.distance, _FAR / epsilon)
@@ -360,7 +360,7 @@ class ByOrbits(Reduction):
         )
 
     def entries(self, v: Floats) -> tuple[Floats, Floats]:
-        """Divide masses of whole orbits by their outputs."""
+        """Divide masses of whole orbits by their numbers of outputs."""
         outputs, size = len(self.orbits.outputs), len(self.prior)
         entry = v.reshape(outputs, size) / self.orbits.copies[:, None] / self.weights
         return entry.reshape(-1), np.full(outputs * size, 1.0 / self.cost.shape[1])

@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 
 __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 
-#: A level counts as found when its bracket is this narrow, relative to 1 + level.
+#: Largest width of a bracket that counts as found, relative to 1 + level.
 _TOLERANCE = 1e-6
 #: Relative error of a distortion: a sum of at most 2^6 rounded products per record.
 _ROUNDED = 2.0**-46
-#: Seconds that a program is given at least, so that it has an answer.
+#: Smallest time limit of a program, in seconds.
 _AT_LEAST = 1e-3
 #: Most points of a curve.
 _POINTS = 1 << 20
-#: Where the level before a jump is measured, as a fraction of the distortion of a constant output.
+#: Distortion just before a jump, as a fraction of the distortion of a constant output.
 _BEFORE = 1.0 - 1e-4
 #: Smallest fall that counts as a jump, relative to 1 + level.
 _JUMP = 1e-2
@@ -78,24 +78,28 @@ def privacy_level(
     prior : Distribution or 1-D array
         Distribution of the databases; a vector is the distribution of one record.
     distortion : float
-        Largest expected number of changed records, between 0 and n. Expected numbers are rounded to
-        nearest: what a constant output reaches but for a part in 1e14 counts as reached.
+        Largest expected number of changed records, between 0 and n. A constant output counts as
+        within the distortion up to a relative rounding error of 1e-14.
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
-        Which level. The last two are searched over few databases (:func:`solve_pd_pml`,
+        The level to use. The last two are searched over few databases (:func:`solve_pd_pml`,
         :func:`solve_pd_capacity`).
     time_limit : float
-        Seconds for all programs that are solved on the way; then the bracket is returned as it is.
+        Seconds for all programs together. After that the current bracket is returned.
     progress : bool
-        Show how many programs have been solved, on a terminal and if tqdm is installed.
+        Show how many programs have been solved. Needs a terminal and tqdm.
 
     Returns
     -------
     Bracket
-        Both bounds are proved. As narrow as rounding where a closed form applies (identifiability
-        and mutual information up to distortion h(eps_tilde) by Wang-Ying-Zhang 2015, Theorems 1
-        and 2; differential privacy below h(eps_hat)), within 1e-6 where programs are solved for
-        the other notions and 1e-9 nats for mutual information (:func:`solve_pd_mip`). Where the
-        program is too large, as for long Markov chains, what the theorems say: wide, but proved.
+        Proved lower and upper bounds, in nats. Their width is rounding if a closed form applies.
+        Otherwise it is at most 1e-9 nats for mutual information (:func:`solve_pd_mip`) and 1e-6 for
+        the other notions. If the program is too large, as for long Markov chains, the bracket has
+        the bounds of the theorems and may be wide.
+
+    Notes
+    -----
+    Closed forms hold for identifiability and mutual information up to distortion h(eps_tilde)
+    (Wang-Ying-Zhang 2015, Theorems 1 and 2), and for differential privacy below h(eps_hat).
 
     Examples
     --------
@@ -125,7 +129,7 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
-        # What the prior reveals is all there is; a constant output does.
+        # A constant output reveals nothing; the level of the prior alone remains.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
         return _from_theorems(prior, cost, notion, clock, bar)
@@ -143,7 +147,7 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
         return _search(prior, cost, notion, low, max(plain, 0.0), clock, bar)
     if plain >= closed:
         return _around(plain, cost, sizes)
-    # Beyond some distortion the prior's own level is reached: look there first.
+    # Beyond some distortion the prior's own level is reached, so try that first.
     low = max(plain, least)
     first = low + 0.9 * _TOLERANCE * (1.0 + low)
     return _search(prior, cost, notion, low, closed, clock, bar, first)
@@ -152,7 +156,7 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
 def _from_theorems(
     prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
 ) -> Bracket:
-    """Narrow what the theorems say; a distortion of 0 asks for the identity where p(x) > 0."""
+    """Narrow the bounds of the theorems; distortion 0 means the identity where p(x) > 0."""
     known = theorem_bracket(prior, cost, notion)
     if cost > 0.0:
         return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
@@ -164,7 +168,7 @@ def _from_theorems(
 
 
 def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
-    """What a distortion that may be over the one asked for, by rounding, saves at most.
+    """Bound the information saved by a distortion that rounding put above the requested one.
 
     The curve is convex and at most H(X) <= ln N at distortion 0, so from c down to ``cost`` it
     rises by at most ln N (c - cost) / c.
@@ -176,10 +180,10 @@ def _beyond(prior: Distribution, point: RateDistortion, cost: float) -> float:
 
 
 def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
-    """A closed form and its rounding error.
+    """Return a closed form with its rounding error.
 
-    Rows of different sizes are solved by bisection, up to an error of their summed distortion that
-    the slope of h turns into one of the level. It is more than a part of a level close to 0.
+    Records of different sizes are solved by bisection. The slope of h turns the error of their
+    summed distortion into an error of the level, which is relatively large for a level close to 0.
     """
     error = LEVEL_ERROR * value
     if len(set(sizes)) > 1:
@@ -199,10 +203,10 @@ def _search(
     bar: Any,
     first: float = math.nan,
 ) -> Bracket:
-    """Narrow [low, high] by solving programs; either end moves only on a certificate.
+    """Narrow [low, high] by solving programs; either bound moves only on a certificate.
 
-    The least distortion falls convexly enough in epsilon for interpolation to land close, and
-    stepping past the estimate by a little makes both ends move.
+    The minimum distortion is close to convex in epsilon, so interpolation lands close to the
+    answer. A small step past the estimate makes both bounds move.
     """
     low, high = low * (1.0 - LEVEL_ERROR), high * (1.0 + LEVEL_ERROR)  # closed forms are rounded
     ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
@@ -220,14 +224,14 @@ def _search(
             high, ends[1] = guess, (guess, solution.value)
         elif solution.bound > cost:
             low, ends[0] = guess, (guess, solution.bound)
-        else:  # the certificate straddles the distortion: step aside until it no longer does
+        else:  # bound and value lie on both sides: step aside
             low, high = _aside(prior, cost, notion, low, guess, high, clock, bar)
             break
     return Bracket(low, high)
 
 
 def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar: Any) -> Solution:
-    """Solve a program whose gap, met or not, shows in the width of the bracket."""
+    """Solve a program; the width of the bracket shows its gap."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GapWarning)
         limit = max(clock.left(), _AT_LEAST)
@@ -246,7 +250,7 @@ def _aside(
     clock: Clock,
     bar: Any,
 ) -> tuple[float, float]:
-    """Move both ends towards a point that no program can tell from the answer."""
+    """Move both bounds towards a point that no program can distinguish from the answer."""
     step = 0.5 * _TOLERANCE * (1.0 + high)
     ends = [low, high]
     for side, sign in enumerate((-1.0, 1.0)):
@@ -272,19 +276,19 @@ class TradeoffCurve(Tabular):
     lower, upper : dict of ndarray
         Certified bounds on the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
-        What Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, say without solving anything, per
-        notion; finite wherever eps_X is.
+        Bounds of Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, per notion. No program is
+        solved; finite if eps_X is.
     closed_form : dict of (distortion, level)
-        Point up to which the best level is known to be h^-1 of the distortion, per notion:
-        level eps_hat for differential privacy, eps_tilde for identifiability.
+        Point up to which the best level is h^-1 of the distortion, per notion. Its level is eps_hat
+        for differential privacy and eps_tilde for identifiability.
     jumps : dict of (distortion, level, level)
-        Where the best level falls at once: the distortion of a constant output, the level just
-        before (from above) and the level from there on, per notion. Absent where it falls
-        continuously or outside of the grid.
+        Points at which the best level falls discontinuously, per notion: the distortion of a
+        constant output, an upper bound on the level just before, and the level from there on.
+        Absent if the level is continuous or the point is outside the grid.
     beside : dict of (distortion, lower, upper)
         A point just before each jump, with the bounds on its level.
     sizes : tuple of int
-        Numbers of values of the rows.
+        Numbers of values of the records.
     """
 
     distortions: Floats
@@ -315,7 +319,7 @@ class TradeoffCurve(Tabular):
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the table as JSON, written to ``path`` if one is given.
 
-        Infinite levels are the word "infinite".
+        Infinite levels are written as "infinite".
         """
         return written(to_json(self.columns()), path)
 
@@ -350,15 +354,17 @@ def tradeoff_curve(
         Any of "dp", "identifiability", "mutual-information" (the default) and, over few
         databases, "pml" and "individual-capacity".
     distortions : array, optional
-        The grid; by default ``points`` of them, evenly up to where a constant output is as good.
+        The grid. Default: ``points`` distortions, evenly spaced up to the distortion of a constant
+        output.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to run the points: a process pool, a Dask client or its ``get_executor()``, ...
+        Runs the points: a process pool, a Dask client or its ``get_executor()``, ...
     progress : bool
         Show a progress bar (needs the extra ``fastpriv[progress]``).
     points : int
         Size of the default grid.
     time_limit : float
-        Seconds for the whole curve, shared evenly by its points; brackets are then wider but valid.
+        Seconds for the whole curve, shared evenly by its points. A shorter limit gives wider
+        brackets, which are still valid.
 
     Returns
     -------
@@ -414,7 +420,7 @@ def tradeoff_curve(
 
 
 def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Distortion and level up to which the best level is h^-1, where it can be found."""
+    """Return distortion and level up to which the best level is h^-1, if known."""
     result, space = dict[str, tuple[float, float]](), prior.space
     for notion, end in (("dp", prior.epsilon_hat), ("identifiability", prior.epsilon_tilde)):
         if notion in notions:
@@ -427,14 +433,14 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
 def _point(seconds: float, task: tuple[Distribution, float, str]) -> Bracket:
     try:
         return privacy_level(*task, time_limit=seconds)
-    except SolverFailure:  # one hard point does not lose the curve
+    except SolverFailure:  # keep the other points of the curve
         return theorem_bracket(*task)
 
 
 def _theorem_1(
     prior: Distribution, notions: Sequence[str], grid: Floats
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Lower and upper bounds of Wang-Ying-Zhang 2015, Theorem 1, at every distortion."""
+    """Return the bounds of Wang-Ying-Zhang 2015, Theorem 1, at every distortion."""
     sizes = [m for m in prior.space.sizes if m > 1]
     if not sizes:
         return {}, {}

@@ -1,9 +1,9 @@
-"""Mechanisms for a prior or a secret that is not known.
+"""Mechanisms for an unknown prior or an unknown secret.
 
-Contraction and correlation, the criteria for an unknown secret, are suprema of sums of squares over
-linear forms, (f'v)^2/q, of the mechanism. Such a term lies above 2 h f'v - h^2 q for every h. So
-the criterion is convex, every point gives cuts that pass through the origin, and any weights of the
-cuts give a lower bound. Kelley's method with HiGHS collects them.
+Contraction and correlation, the criteria for an unknown secret, are suprema of sums of squares of
+linear forms, (f'v)^2/q, of the mechanism. Such a term is at least 2 h f'v - h^2 q for every h. So
+the criterion is convex and every point gives cuts through the origin. Any weights of the cuts give
+a lower bound. Kelley's method with HiGHS collects the cuts.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from fastpriv.spaces import Space
 
 __all__ = ["design_worst_case", "least_capacity", "solve_minimax"]
 
-#: Rounds of cutting planes after which the method is given up.
+#: Maximum rounds of cutting planes.
 _MAX_ROUNDS = 400
 #: Rounds in which the gap must shrink by a tenth.
 _PATIENCE = 60
 #: Relative error of an eigenvalue of a matrix of some dozen rows.
 _EIGENVALUE_ERROR = 1e-12
-#: Halvings of an interval of slopes: two doubles are neighbours before.
+#: Most halvings of an interval of slopes; adjacent doubles are reached earlier.
 _HALVINGS = 80
 #: Value of a mechanism, rounded up, and cuts G with criterion(W) >= <G, W> for every W.
 Criterion = Callable[[Floats], tuple[float, list[Floats]]]
@@ -73,25 +73,25 @@ def design_worst_case(
     gap: float = 1e-4,
     time_limit: float = math.inf,
 ) -> Solution:
-    """Find a mapping from X to Y that limits the leakage about every S, none of them known.
+    """Find a mapping from X to Y that limits the leakage about every S, for unknown S.
 
-    Whatever P(s|x) is, I(S; Y) <= S*(X; Y) I(S; X), and rho^2 <= S* <= eta, where eta(W) is the
-    contraction coefficient, the largest S* over distributions of X, and rho the maximal correlation
-    of X and Y. ``"contraction"`` minimises eta(W): a guarantee for all S and all distributions of
-    X. ``"correlation"`` minimises rho^2 under the given distribution of X, which bounds S* from
-    below and equals it for weak dependence: a design rule, not a guarantee.
+    For any P(s|x), I(S; Y) <= S*(X; Y) I(S; X), and rho^2 <= S* <= eta. Here eta(W) is the
+    contraction coefficient, the largest S* over distributions of X, and rho is the maximal
+    correlation of X and Y. ``"contraction"`` minimises eta(W), a guarantee for all S and all
+    distributions of X. ``"correlation"`` minimises rho^2 under the given distribution of X. It is a
+    lower bound on S* and equals it for weak dependence: a design rule, not a guarantee.
 
     Parameters
     ----------
     prior : Distribution, 1-D array or None
-        Distribution of X, under which the expected distortion is taken. None where it is not known:
-        then the expected distortion of every single x must meet the budget.
+        Distribution of X for the expected distortion. None if it is unknown: then the expected
+        distortion of every single x must meet the budget.
     distortion : float
         The budget D.
     metric : 2-D array, optional
         ``metric[x, y]``; by default 0 for y = x and 1 otherwise, which needs a prior.
     criterion : {"contraction", "correlation"}
-        What to minimise.
+        The criterion to minimise.
     gap : float
         Certified absolute gap at which to stop; the criterion is at most 1.
     time_limit : float
@@ -100,21 +100,22 @@ def design_worst_case(
     Returns
     -------
     Solution
-        ``.value`` and ``.level`` are the criterion of ``.channel``, rounded up; ``.bound`` is a
-        proved lower bound on the smallest, rounded down. Where they are further apart than ``gap``,
-        ``.converged`` is False and a :class:`GapWarning` says so.
+        ``.value`` and ``.level`` are the criterion of ``.channel``, rounded up. ``.bound`` is a
+        proved lower bound on the minimum, rounded down. If they differ by more than ``gap``,
+        ``.converged`` is False and a :class:`GapWarning` is given.
 
     Notes
     -----
     Programs (5) = (8) and (10) = (11) of Makhdoumi-Fawaz 2013. Corollary 1 there states that (11)
-    is convex for a fixed distribution of Y; it is convex in W without fixing it, because rho^2 is
-    the largest over f with E f = 0, E f^2 = 1 of sum_y (sum_x f(x) P(x, y))^2 / q(y), convex terms.
+    is convex for a fixed distribution of Y. It is convex in W without fixing it: rho^2 is the
+    largest sum_y (sum_x f(x) P(x, y))^2 / q(y) over f with E f = 0, E f^2 = 1, and all terms are
+    convex.
 
-    Closed forms by symmetry for the default metric: the m-ary symmetric channel, with
-    eta = (1-D-d)^2/(1-D+d), d = D/(m-1), and rho^2 = (1 - mD/(m-1))^2, where the distribution of X
-    is uniform or, for eta, not known; and any distribution of two values for rho^2. Otherwise
-    cutting planes, which suit alphabets of a dozen values: each round solves a linear program of
-    |X| |Y| unknowns.
+    The default metric has closed forms by symmetry. If the distribution of X is uniform (or, for
+    eta, unknown), the optimum is the m-ary symmetric channel, with eta = (1-D-d)^2/(1-D+d), d =
+    D/(m-1), and rho^2 = (1 - mD/(m-1))^2. For two values, rho^2 has a closed form for any
+    distribution. Other cases use cutting planes, for alphabets of about a dozen values: each round
+    solves a linear program of |X| |Y| unknowns.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def design_worst_case(
     W, bound = _cutting_planes(oracle, weights, costs[seen], budget, limits)
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
     matrix[seen] = W
-    if criterion == "contraction":  # a rare x counts as much as any other
+    if criterion == "contraction":  # all x count equally
         matrix[~seen] = W[0]
     value = oracle(W)[0]
     best = Solution(value, min(bound, value), Channel(matrix), value, "dense")
@@ -164,7 +165,7 @@ def _law(prior: Distribution | ArrayLike) -> Floats:
 
 
 def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> Solution | None:
-    """Return what symmetry or a constant output gives, None where neither applies."""
+    """Return the optimum by symmetry or a constant output, None if neither applies."""
     n, m = costs.shape
     if p is not None and (p @ costs).min() <= D:
         constant = np.tile(np.eye(m)[np.argmin(p @ costs)], (n, 1))
@@ -186,10 +187,10 @@ def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> S
 
 
 def _binary(p: Floats, D: float) -> tuple[Floats, float]:
-    """Smallest rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p, in closed form.
+    """Return the smallest rho^2 = det^2/(p0 p1 q0 q1) for two values and D < min p.
 
-    The budget is spent in full, v = P(X = minority, Y = majority) and u = D - v the other way;
-    the stationary point of the quotient is the root of a linear equation.
+    The budget is spent in full: v = P(X = minority, Y = majority), and u = D - v for the reverse.
+    The stationary point of the quotient is the root of a linear equation.
     """
     major = int(p[1] > p[0])
     p0, p1 = float(p[major]), float(p[1 - major])
@@ -225,7 +226,7 @@ def _contraction(W: Floats) -> tuple[float, list[Floats]]:
 
 
 def _correlation(p: Floats) -> Criterion:
-    """rho^2 under p, the largest of sum_y q(y) E[f|y]^2 over f with E f = 0 and E f^2 = 1."""
+    """Return rho^2 under p, the largest sum_y q(y) E[f|y]^2 with E f = 0 and E f^2 = 1."""
     root = np.sqrt(p)
 
     def criterion(W: Floats) -> tuple[float, list[Floats]]:
@@ -249,8 +250,8 @@ def _cutting_planes(
 ) -> tuple[Floats, float]:
     """Return a mapping within the budgets, weights[r] @ (W * costs).sum(1) <= D, and a bound.
 
-    New cuts are taken halfway between the program's answer and the best mapping, which tames the
-    swings of Kelley's method.
+    New cuts are taken halfway between the program's answer and the best mapping, which reduces the
+    oscillations of Kelley's method.
     """
     n, m = costs.shape
     size = float(np.abs(costs).max()) or 1.0
@@ -260,7 +261,7 @@ def _cutting_planes(
     rows = (weights[:, :, None] * costs).reshape(len(weights), -1)
     slack = (n + m + 16) * ULP * (1.0 + abs(budget))
     least = (rows @ cheapest.ravel()).max()
-    tight = len(weights) == 1 and budget - least <= 1e-9  # no room but among the nearest outputs
+    tight = len(weights) == 1 and budget - least <= 1e-9  # only the nearest outputs fit
 
     def within(W: Floats) -> Floats:
         W = np.maximum(W, 0.0) * nearest + 1e-12 * cheapest if tight else np.maximum(W, 0.0)
@@ -298,13 +299,13 @@ def _cutting_planes(
 def _master(
     cuts: Floats, rows: Floats, budget: float, n: int, m: int, clock: Clock
 ) -> tuple[Floats, Floats, Floats]:
-    """Minimise the largest cut; return W, weights of the cuts that sum to 1 and budget prices."""
+    """Minimise the largest cut; return W, weights of the cuts (sum 1) and budget prices."""
     count, budgets = len(cuts), len(rows)
     width = n * m + 1  # the entries of W and the value
     dense = np.zeros((count + budgets, width))
     dense[:count, :-1], dense[:count, -1] = cuts.reshape(count, -1), -1.0
     dense[count:, :-1] = rows
-    # A budget that leaves no room must not make the program infeasible by rounding.
+    # Rounding must not make a tight budget infeasible.
     upper = np.repeat([0.0, budget + 1e-9], [count, budgets])
     sums = np.arange(n * m).reshape(n, m)
     stacked = Rows.stacked([Block.dense(dense, -math.inf, upper), Block(sums, 1.0, 1.0, 1.0)])
@@ -320,9 +321,9 @@ def _master(
 _FAR = 40.0
 #: Rounding of the entries of a mechanism after the repair.
 _EXTRA = 32.0 * ULP
-#: Seconds that HiGHS is given at least.
+#: Smallest time limit of HiGHS, in seconds.
 _AT_LEAST = 1e-3
-#: Most privacy rows of the program.
+#: Most privacy constraints of the program.
 _MAX_PRIVACY_ROWS = 400_000
 
 
@@ -336,7 +337,7 @@ def solve_minimax(
     gap: float = 1e-6,
     time_limit: float = math.inf,
 ) -> Solution:
-    """Find the mechanism whose expected distortion is smallest under the worst prior of a set.
+    """Find the mechanism of smallest expected distortion under the worst prior of a set.
 
     Parameters
     ----------
@@ -345,27 +346,27 @@ def solve_minimax(
     epsilon : float
         Differential privacy level, at least 0.
     sizes : sequence of int, optional
-        Number of values of every row; by default one row with as many values as there are
-        databases.
+        Number of values of every record. Default: one record with one value per database.
     metric, neighbours : array, optional
         Costs and pairs as for :func:`solve_pd_dp`.
     gap : float
         Certified relative gap to reach.
     time_limit : float
-        Seconds after which HiGHS gives up.
+        Seconds after which HiGHS stops.
 
     Returns
     -------
     Solution
-        ``.value`` bounds the distortion of ``.channel`` for every prior of the set from above;
-        ``.bound`` is a lower bound for every mechanism: what one prior of the set, the least
-        favourable one, forces (a distribution counts as in a polytope when rounding cannot tell).
+        ``.value`` is an upper bound on the distortion of ``.channel`` for every prior of the set.
+        ``.bound`` is a lower bound for every mechanism, from the least favourable prior of the set.
+        A distribution counts as in a polytope if it is within rounding of it.
 
     Notes
     -----
-    One linear program: the worst case over {p : A p <= b} of the losses l(x) is, by duality, the
-    least t + <b, u> with t + (A' u)(x) >= l(x) and u >= 0. The multipliers of these rows are the
-    least favourable prior. N K variables and as many privacy rows for every needed pair.
+    One linear program. By duality, the worst case of the losses l(x) over {p : A p <= b} is the
+    smallest t + <b, u> with t + (A' u)(x) >= l(x) and u >= 0. The multipliers of these constraints
+    are the least favourable prior. The program has N K variables and as many privacy constraints
+    for every needed pair.
 
     Examples
     --------
@@ -403,13 +404,13 @@ class MinimaxProblem(Problem[Solution]):
         self.A, self.b = _inequalities(priors)
 
     def known(self) -> tuple[list[Solution], float]:
-        """Return the mechanisms that always give one output; shifted costs are at least 0."""
+        """Return the mechanisms with one constant output; shifted costs are at least 0."""
         outputs = np.eye(self.cost.shape[1])
         constants = [np.tile(output, (len(self.cost), 1)) for output in outputs]
         return [self._solution(min(constants, key=self._worst), 0.0)], self.floor
 
     def answer(self, limits: Limits) -> Answer:
-        """Solve by HiGHS; the prior that its multipliers name proves the bound."""
+        """Solve by HiGHS; the prior given by its multipliers proves the bound."""
         given, prior = self._program(limits)
         matrix, alike = self._repaired(given), self._alike(given)
         met = certified_level(matrix, self.distance) <= self.level
@@ -493,25 +494,25 @@ class MinimaxProblem(Problem[Solution]):
         return np.ascontiguousarray(entry.reshape(outputs, inputs).T)
 
     def _worst(self, matrix: Floats) -> float:
-        """Upper bound on the expected cost over the set."""
+        """Return an upper bound on the expected cost over the set."""
         loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
         most = float(loss.max())
         if most == 0.0 or not isinstance(self.priors, ConvexPriors):
             return most
-        # The priors' own search is for the smallest mean of numbers between 0 and 1; one half is
-        # added so that the least is not lost to rounding.
+        # The prior set searches for the smallest mean of numbers between 0 and 1. One half is added
+        # so that the minimum is not lost to rounding.
         spared = self.priors.smallest(1.0 - loss / (2.0 * most))
         return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
 
     def _alike(self, matrix: Floats) -> Floats:
-        """Give all inputs that anything relates the mean of their rows, which has level 0."""
+        """Give related inputs the mean of their rows, which has level 0."""
         part = components(self.distance)
         total = np.zeros((part.max() + 1, matrix.shape[1]))
         np.add.at(total, part, np.maximum(matrix, 0.0))
         return np.asarray((total / total.sum(axis=1, keepdims=True))[part])
 
     def _inside(self, prior: Floats) -> bool:
-        """Whether a distribution is in the set as far as rounding can tell."""
+        """Whether a distribution is in the set up to rounding."""
         reach = np.abs(self.A) @ prior + np.abs(self.b)
         return bool((self.A @ prior <= self.b + 64.0 * len(prior) * ULP * reach).all())
 
@@ -530,7 +531,7 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
 
 #: Largest slope, as a multiple of the inverse of the largest cost.
 _STEEP = 600.0
-#: Seconds after which one linear program is given up.
+#: Time limit of one linear program, in seconds.
 _SECONDS = 300.0
 
 
@@ -554,18 +555,17 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     Raises
     ------
     Infeasible
-        Where an input has no output within its budget.
+        If an input has no output within its budget.
 
     Notes
     -----
-    Makhdoumi-Fawaz 2013, Case 2 of Section III: nothing is known of the secret S or of the data X,
-    and the worst case over both is S = X with the capacity-achieving distribution. Minimax: the
-    smallest capacity is the smallest over output distributions q of max over x of g_x(q), with
-    g_x(q) the smallest divergence D(w || q) of a row w within budget, which is convex in q. For a
-    distribution p of inputs and slopes s >= 0, every mapping within budget has capacity at least
-    -sum p (ln Z_x + s_x b_x) - ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x
-    d(x, y)) (Blahut 1972). Cost O(N K) per step of a sequential quadratic method in K unknowns:
-    meant for K below 100.
+    Makhdoumi-Fawaz 2013, Case 2 of Section III: the secret S and the data X are both unknown. The
+    worst case is S = X with the capacity-achieving distribution. Let g_x(q) be the smallest
+    divergence D(w || q) of a row w within budget, which is convex in q. The smallest capacity is
+    the minimum over output distributions q of max over x of g_x(q). For a distribution p of inputs
+    and slopes s >= 0, every mapping within budget has capacity at least -sum p (ln Z_x + s_x b_x) -
+    ln max_y sum_x p(x) e^(-s_x d(x, y)) / Z_x, Z_x = sum_y q(y) e^(-s_x d(x, y)) (Blahut 1972).
+    Cost O(N K) per step of a sequential quadratic method in K unknowns; meant for K below 100.
 
     Examples
     --------
@@ -608,7 +608,7 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
 
 
 def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
-    """Return the distribution of outputs that exceeds budgets least when it answers every input."""
+    """Return the output distribution that exceeds the budgets by the minimum, for every input."""
     inputs, outputs = cost.shape
     unit = max(float(cost.max()), 1e-300)
     table = np.column_stack([cost / unit, -np.ones(inputs)])
@@ -621,14 +621,14 @@ def _constant_distribution(cost: Floats, budget: Floats) -> Floats:
 
 
 class BudgetProblem:
-    """max over x of g_x(q), in costs that are 0 at the best output of every input."""
+    """max over x of g_x(q), with costs that are 0 at the best output of every input."""
 
     def __init__(self, cost: Floats, budget: Floats) -> None:
         self.cost, self.budget = cost, budget
         self.steepest = _STEEP / max(float(cost.max()), 1e-300)
 
     def slopes(self, q: Floats) -> Floats:
-        """Slope at which the tilted row of each input just meets its budget, by bisection."""
+        """Return the slope at which the tilted row of each input meets its budget, by bisection."""
         low, high = np.zeros(len(self.cost)), np.full(len(self.cost), self.steepest)
         low = np.where(self._mean(q, low) <= self.budget, 0.0, low)
         high = np.where(self._mean(q, low) <= self.budget, 0.0, high)
@@ -642,7 +642,7 @@ class BudgetProblem:
         return np.asarray((tilted * self.cost).sum(axis=1) / tilted.sum(axis=1))
 
     def divergences(self, q: Floats) -> tuple[Floats, Floats]:
-        """g_x(q) and its gradient."""
+        """Return g_x(q) and its gradient."""
         slope = self.slopes(q)
         kernel = np.exp(-slope[:, None] * self.cost)
         total = kernel @ q
@@ -654,7 +654,7 @@ class BudgetProblem:
 
         outputs = self.cost.shape[1]
         start = np.full(outputs, 1.0 / outputs)
-        floor = 1e-12  # keeps divergences finite; what it costs shows in the gap
+        floor = 1e-12  # keeps divergences finite; the gap shows its cost
         with warnings.catch_warnings():  # some versions warn of steps that they clip
             warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
             result = minimize(
@@ -683,7 +683,7 @@ class BudgetProblem:
         return np.asarray(q / q.sum())
 
     def rows(self, q: Floats) -> Floats:
-        """Return the tilted rows, with a trace of the cheapest output where rounding overspends."""
+        """Return the tilted rows, mixed with the cheapest output if rounding exceeds a budget."""
         tilted = self._tilted(q, self.slopes(q))
         rows = tilted / tilted.sum(axis=1, keepdims=True)
         spent = raised((rows * self.cost).sum(axis=1), 16.0 * self.cost.shape[1])
@@ -695,7 +695,7 @@ class BudgetProblem:
     def bound(self, q: Floats) -> float:
         """Return a lower bound on the minimum capacity.
 
-        It holds for any distribution of inputs; a linear program gives one that makes it largest.
+        It holds for any distribution of inputs; a linear program chooses the one that maximises it.
         """
         slope = self.slopes(q)
         kernel = np.exp(-slope[:, None] * self.cost)

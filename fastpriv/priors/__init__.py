@@ -1,9 +1,9 @@
 """Priors: distributions over databases, each in its own structure.
 
-``base`` has the protocol and ``Dense``; ``product``, ``exchangeable`` and ``markov`` have one
-structure each. ``unmixing`` finds where the output distribution of E_i exists. ``sums`` has
-distributions of sums of scores, ``sets`` sets of priors, ``estimate`` priors from data, ``shells``
-the mass by distance.
+``base`` has the protocol and ``Dense``. ``product``, ``exchangeable`` and ``markov`` have one
+structure each. ``unmixing`` finds the levels at which the posterior response exists. ``sums`` has
+distributions of sums of scores, ``sets`` sets of priors, ``estimate`` priors from data, and
+``shells`` the mass by distance.
 """
 
 from fastpriv.priors.base import Dense, Distribution

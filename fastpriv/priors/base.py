@@ -36,44 +36,43 @@ if TYPE_CHECKING:
 
 __all__ = ["Dense", "Distribution", "as_prior"]
 
-#: Largest pmf that a structured prior keeps once it was asked for.
+#: Largest pmf that a structured prior keeps after the first call.
 _KEEP = 1 << 12
-#: Databases whose log-probabilities are asked for in one go.
+#: Databases whose log-probabilities are computed at a time.
 _CHUNK = 1 << 16
 #: Entries of a vector below which a second thread costs more than it saves.
 _GRAIN = 1 << 15
-#: Units in the last place of a logarithm of a probability that was added up from logarithms.
+#: Rounding error, in units in the last place, of a log-probability that is a sum of logarithms.
 _LOG_UNITS = 64.0
 
 
 class Distribution(Defined, ABC, family="prior"):
     """A distribution over the databases of a space.
 
-    Subclasses store a structure (independent records, exchangeable records, a chain, a full
-    vector) and answer every question in it, without listing the N databases where the structure
-    allows. This is the protocol that a new structure implements. It must set ``space`` and define
+    Subclasses store a structure: independent records, exchangeable records, a chain or a full
+    vector. They avoid listing the N databases if the structure allows it. A new structure
+    implements this protocol. It must set ``space`` and define
 
     - ``pmf()``, the probability of every database,
-    - ``log_probabilities(rows)``, logs of single databases, -inf only where impossible,
+    - ``log_probabilities(rows)``, logs of single databases, -inf only if impossible,
     - ``entropy()``,
     - ``draw(k, rng)``, a sampler,
     - ``definition()`` and ``from_definition(given)``, for equality and JSON.
 
-    Every other method has a default, which goes through the vector of all databases. A structure
-    that can list how a record is distributed given all others derives from ``LineDistribution``
-    and defines ``conditional_lines(rows)``: its thresholds then need no vector. Defaults worth
-    replacing where the structure has a better answer: ``log_smallest``, ``marginal_sum``,
-    ``through``, ``given``, ``column``, ``by_type``, ``unmixed``, ``alike_records`` and
-    ``min_entropy``.
+    Every other method has a default that uses the vector of all databases. A structure that can
+    list the distribution of a record given all others derives from ``LineDistribution``. It defines
+    ``conditional_lines(rows)``, and its thresholds then need no vector. A structure may replace
+    these defaults: ``log_smallest``, ``marginal_sum``, ``through``, ``given``, ``column``,
+    ``by_type``, ``unmixed``, ``alike_records`` and ``min_entropy``.
 
-    A class method ``of(*parts)`` makes an object without checks. Its contract is the same in all
-    classes of the package: parts are checked, owned by the new object, and never written to again.
+    A class method ``of(*parts)`` makes an object without checks. In all classes of the package its
+    parts are already checked, belong to the new object, and are never written to again.
     """
 
     #: The databases.
     space: Space
 
-    # What a user asks.
+    # Public methods.
 
     @abstractmethod
     def pmf(self) -> Floats:
@@ -81,7 +80,7 @@ class Distribution(Defined, ABC, family="prior"):
 
     @abstractmethod
     def log_probabilities(self, rows: Ints) -> Floats:
-        """Log-probability of databases of shape (k, n)."""
+        """Return the log-probability of databases of shape (k, n)."""
 
     @abstractmethod
     def entropy(self) -> float | Bracket:
@@ -96,7 +95,7 @@ class Distribution(Defined, ABC, family="prior"):
         """Draw k databases, shape (k, n)."""
 
     def log_prob(self, rows: ArrayLike) -> Floats | float:
-        """Log-probability of databases: shape (..., n) to (...), -inf where impossible."""
+        """Return the log-probability of databases: shape (..., n) to (...), -inf if impossible."""
         given = check.rows(rows, self.space.sizes)
         flat = self.log_probabilities(given.reshape(-1, self.space.n))
         return float(flat[0]) if given.ndim == 1 else flat.reshape(given.shape[:-1])
@@ -129,8 +128,9 @@ class Distribution(Defined, ABC, family="prior"):
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
         """Draw ``k`` databases as an array of shape (k, n).
 
-        ``rng`` is a NumPy generator or a seed; by default one seeded from the operating system.
-        Made-up databases hide nobody, so this is a fast generator and not a secure one.
+        ``rng`` is a NumPy generator or a seed. Default: a generator seeded from the operating
+        system. The generator is fast and not cryptographically secure, because samples of a prior
+        protect nobody.
         """
         k = check.integer(k, "k", 0)
         check.fits(k * self.space.n, "the sample", "draw it in parts")
@@ -139,48 +139,55 @@ class Distribution(Defined, ABC, family="prior"):
     def epsilon_x(self) -> float:
         """Return eps_X, the largest ln p(x)/p(x') over neighbours (Wang-Ying-Zhang 2015, eq. (16)).
 
-        Infinite as soon as some database has probability zero. Rounded up.
+        Infinite if some database has probability zero. Rounded up.
         """
         ratios = [self.log_ratios(rows).max() for rows in self.equal_sized_records()]
         return round_up(max(0.0, *map(float, ratios)))
 
     @property
     def epsilon_x_error(self) -> float:
-        """Absolute error of eps_X before it is rounded up, beside its last digits."""
+        """Absolute error of eps_X before it is rounded up, in addition to the last digits."""
         return 0.0
 
     def epsilon_x_lower(self) -> float:
-        """Return eps_X rounded down: no mechanism has a smaller identifiability."""
+        """Return eps_X rounded down, a lower bound on the identifiability of every mechanism."""
         return max(0.0, lowered(self.epsilon_x(), 16.0) - 2.0 * self.epsilon_x_error)
 
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+        """Return the epsilon from which randomised response is optimal for differential privacy.
 
-        From there on it has the smallest expected distortion of all epsilon-private mechanisms (it
-        solves the program PD-DP of Wang-Ying-Zhang 2015; the threshold is our own result).
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. From this
+        level on, randomised response has the smallest expected distortion of all epsilon-private
+        mechanisms. The threshold lies between eps_X and eps_tilde, and equals eps_X for two values
+        per record. Rounded up.
 
-        The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. It lies
-        between eps_X and eps_tilde, and equals eps_X for two values per record. Rounded up.
+        Notes
+        -----
+        Randomised response is E_d of Wang-Ying-Zhang 2015. From epsilon_hat on it solves their
+        program PD-DP; the threshold is our own result.
         """
         return self.as_dense("epsilon_hat").epsilon_hat()
 
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the smallest epsilon for which E_i exists (Wang-Ying-Zhang 2015, Section 3).
+        """Return the smallest epsilon at which the posterior response exists.
 
-        The smallest e with R_e^-1 p >= 0, where R_e is the Hamming kernel of E_d. From there on
-        some output distribution makes the posterior exactly R_e. Infinite if a database has
-        probability zero.
+        The smallest e with R_e^-1 p >= 0, where R_e is the matrix of randomised response. From this
+        level on, some output distribution makes the posterior exactly R_e. Infinite if a database
+        has probability zero.
 
-        R_e^-1 amplifies the rounding of the prior, the more the smaller e is. The answer is the
-        smallest e of any prior within a few units in the last place of the given one. Rounded
-        binomial weights get the threshold of independent bits, not the one of their rounding.
+        Notes
+        -----
+        The posterior response is E_i of Wang-Ying-Zhang 2015, Section 3. R_e^-1 amplifies the
+        rounding of the prior, more so for small e. The result is therefore the smallest e over all
+        priors within a few units in the last place of the given one. For example, rounded binomial
+        weights get the threshold of independent bits.
         """
         return vector_threshold(self, self.as_dense("epsilon_tilde").probabilities)
 
-    # What other modules ask.
+    # Protocol used by other modules.
 
     def probabilities(self) -> Floats:
-        """Probability of every database for a kernel to read; kept while it is small."""
+        """Return the probability of every database for a kernel to read; kept while it is small."""
         kept: Floats | None = self.__dict__.get("_kept_vector")
         if kept is None:
             kept = self.pmf()
@@ -189,16 +196,16 @@ class Distribution(Defined, ABC, family="prior"):
         return kept
 
     def logs_if_rare(self) -> Floats | None:
-        """Log-probability of every database where some underflow, None where none can.
+        """Return the log-probability of every database if some underflow, None if none can.
 
-        A database whose probability underflows is not an impossible one: its output may leak most.
+        A database whose probability underflows is still possible: its output may leak most.
         """
         if self.log_smallest() > math.log(TINY):
             return None
         return self.all_log_probabilities()
 
     def all_log_probabilities(self) -> Floats:
-        """Log-probability of every database (N numbers)."""
+        """Return the log-probability of every database (N numbers)."""
         check.fits(self.space.size, f"the pmf of {self!r}", "ask for log_prob of chosen rows")
         logs = np.empty(self.space.size)
         for start in range(0, len(logs), _CHUNK):
@@ -207,16 +214,16 @@ class Distribution(Defined, ABC, family="prior"):
         return logs
 
     def wide(self) -> Wide:
-        """Probability of every database, also where doubles end."""
+        """Return the probability of every database, without underflow."""
         logs = self.logs_if_rare()
         return wide(self.probabilities()) if logs is None else wide_from_logs(logs)
 
     def log_ratios(self, rows: Ints) -> Floats:
-        """Largest ln p(s, rest)/p(t, rest) for every pair (s, t) of values of the given records."""
+        """Return the largest ln p(s, rest)/p(t, rest) for every pair (s, t) of record values."""
         return self.as_dense("a level").log_ratios(rows)
 
     def marginal_sum(self, rows: Ints) -> Floats:
-        """Sum of the marginals of the given records, which have the same size."""
+        """Return the sum of the marginals of the given records, which have the same size."""
         return self.as_dense("a marginal").marginal_sum(rows)
 
     def through(self, kernels: RowKernels) -> Distribution:
@@ -226,9 +233,9 @@ class Distribution(Defined, ABC, family="prior"):
     def column(self, kernels: RowKernels, y: Ints) -> Column:
         """Return one output of a channel that acts record by record, without its matrix.
 
-        Every record's kernel is divided by its largest entry p(y_i | .). The logs of the largest
-        and of the mean product of these entries, over the databases that can occur, differ by the
-        pointwise maximal leakage of y. Default: through the vector, O(N).
+        Every record's kernel is divided by its largest entry p(y_i | .). The column holds two logs
+        over the databases that can occur: of the largest and of the mean product of these entries.
+        Their difference is the pointwise maximal leakage of y. Default: through the vector, O(N).
         """
         return vector_column(self.probabilities(), kernels, y, self.logs_if_rare())
 
@@ -255,11 +262,11 @@ class Distribution(Defined, ABC, family="prior"):
         return np.asarray(logs), error
 
     def by_type(self) -> Exchangeable | None:
-        """Return the same distribution by counts of values; None where it has no such form."""
+        """Return the same distribution by counts of values; None if it has no such form."""
         return None
 
     def unmixed(self, epsilon: float) -> Distribution:
-        """Return q with R_epsilon q = p, clipped at zero: the output distribution of E_i.
+        """Return q with R_epsilon q = p, clipped at zero: outputs of the posterior response.
 
         Default: through the vector, O(N n).
         """
@@ -271,7 +278,7 @@ class Distribution(Defined, ABC, family="prior"):
         return Dense.of(mixed, law.space)
 
     def surely_unmixed(self, epsilon: float) -> bool:
-        """Whether q > 0 for this very prior, not only for one some units in the last place away."""
+        """Whether q > 0 for exactly this prior, not only for a prior within rounding of it."""
         law = self.as_dense("the output law of E_i")
         return epsilon > 0.0 and surely_positive(law.probabilities(), law.space.sizes, epsilon)
 
@@ -284,14 +291,14 @@ class Distribution(Defined, ABC, family="prior"):
         return self.as_dense("the law given some rows").given(values)
 
     def log_smallest(self) -> float:
-        """Log of the smallest positive probability of a database. Rounded down."""
+        """Return the log of the smallest positive probability of a database. Rounded down."""
         logs = self.all_log_probabilities()
         return lowered(float(logs[logs > -math.inf].min()), _LOG_UNITS)
 
     # Helpers.
 
     def alike_records(self) -> list[Ints]:
-        """Return the records in groups that play the same part in the distribution."""
+        """Return the records in groups that are interchangeable under the distribution."""
         return [np.array([i]) for i in range(self.space.n)]
 
     def equal_sized_records(self) -> list[Ints]:
@@ -300,7 +307,7 @@ class Distribution(Defined, ABC, family="prior"):
         return [np.flatnonzero(sizes == m) for m in np.unique(sizes)]
 
     def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        """Return the distribution as a full vector; if too long, refuse with ``what`` needs it."""
+        """Return the distribution as a full vector; raise an error naming ``what`` if too long."""
         check.fits(
             self.space.size,
             f"{what} of {self!r} needs the dense form, which",
@@ -322,13 +329,12 @@ class Dense(Distribution):
     pmf : 1-D array
         Probability of every database.
     sizes : Space or sequence of int, optional
-        The space, or the number of values of each row; by default one row with ``len(pmf)``
+        The space, or the number of values of each record. Default: one record with ``len(pmf)``
         values.
 
     Notes
     -----
-    Levels and output distributions cost O(N n) and one or two further vectors; nothing here is N x
-    N.
+    Levels and output distributions cost O(N n) time and one or two further vectors.
 
     Examples
     --------
@@ -349,7 +355,7 @@ class Dense(Distribution):
                 f"{len(self._pmf)} entries"
             )
 
-    #: Logarithms of the distribution, where it was made from one that underflows.
+    #: Logarithms of the distribution, if it was made from a distribution that underflows.
     _rare: Floats | None
 
     @classmethod
@@ -411,7 +417,7 @@ class Dense(Distribution):
         return Dense.of(kept / total, self.space)
 
     def axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:
-        """Stride, size and number of lines of the given axes that have two or more values."""
+        """Return stride, size and number of lines of the given axes with two or more values."""
         sizes, strides = self.space.sizes, self.space.strides
         chosen = range(self.space.n) if rows is None else rows
         return [
@@ -419,7 +425,7 @@ class Dense(Distribution):
         ]
 
     def _spreads(self, which: int) -> float:
-        """ln(1 + s), s the largest max/min - 1 (which = 0) or sum/min - m (1) over all lines."""
+        """Return ln(1 + s), s the largest max/min - 1 (which = 0) or sum/min - m (1) over lines."""
         from fastpriv.kernels import axis_spreads
 
         def worst(scale: float) -> float:
@@ -440,7 +446,7 @@ class Dense(Distribution):
         return 0.0 if self._rare is None else log_error(self._rare, 0.0)
 
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is optimal for DP. Cost O(N n). Rounded up."""
+        """Return the level from which randomised response is optimal. O(N n). Rounded up."""
         if self._rare is None:
             return self._spreads(1)
         return round_up(max(0.0, *(rare_hat(self._log_lines(axis)) for axis in self.axes())))
@@ -471,24 +477,24 @@ class Dense(Distribution):
         return total
 
     def through(self, kernels: RowKernels) -> Dense:
-        """Distribution of the output of a record-by-record channel. Cost O(N n)."""
+        """Return the distribution of the output of a record-by-record channel. Cost O(N n)."""
         return Dense.of(apply_rows(self._pmf, kernels), Space(kernels.sizes_out))
 
     def epsilon_tilde(self) -> float:
-        """Return the smallest epsilon for which E_i exists: about a hundred O(N n) transforms."""
+        """Return the smallest epsilon at which the posterior response exists."""
         return vector_threshold(self, self.probabilities)
 
     def given(self, values: Mapping[int, int]) -> Dense:
-        """Return the distribution given values of some records; others get probability zero."""
+        """Return the distribution given values of some records."""
         kept = np.ones(self.space.size, dtype=bool)
-        for i, value in values.items():  # three axes: there may be more rows than NumPy has axes
+        for i, value in values.items():  # three axes: there may be more records than NumPy has axes
             lanes = kept.reshape(-1, self.space.sizes[i], int(self.space.strides[i]))
             lanes[:, :value] = False
             lanes[:, value + 1 :] = False
         return self.restricted(kept)
 
     def log_smallest(self) -> float:
-        """Log of the smallest positive probability of a database. Rounded down."""
+        """Return the log of the smallest positive probability of a database. Rounded down."""
         if self._rare is not None:
             return lowered(float(self._rare[self._rare > -math.inf].min()), _LOG_UNITS)
         return log_down(float(self._pmf[self._pmf > 0].min()))
@@ -507,10 +513,9 @@ def _symmetric(kernels: RowKernels) -> list[Symmetric]:
 
 
 def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) -> Floats:
-    """Push a vector over databases through one kernel per leading axis; a new vector.
+    """Apply one kernel per leading axis to a vector over databases; return a new vector.
 
-    ``trailing`` entries per setting of those axes are carried along untouched. Symmetric kernels
-    go through the fast in-place transform, others one axis at a time through a matrix product.
+    ``trailing`` is the number of entries per setting of those axes; they are not mixed.
     """
     sizes = [kernel.shape[0] for kernel in kernels]
     steps = [kernel.mixing if isinstance(kernel, Symmetric) else 0.0 for kernel in kernels]
@@ -527,23 +532,23 @@ def apply_rows(vector: Floats, kernels: Sequence[RowKernel], trailing: int = 1) 
 
 
 class LineDistribution(Distribution):
-    """A prior that can list how a row is distributed given all others."""
+    """A prior that can list the distribution of a record given all others."""
 
     @abstractmethod
     def conditional_lines(self, rows: Ints) -> Floats:
-        """Weights of a row's values given all others, up to scale: (lines, m) for equal records.
+        """Return weights of a record's values given all others, up to scale: shape (lines, m).
 
-        Every line belongs to one of ``rows`` (which have the same size) and to one setting of the
-        other records; together they cover all ratios that occur.
+        Every line belongs to one of ``rows`` (records of the same size) and to one setting of the
+        other records. Together the lines cover all ratios that occur.
         """
 
     @property
     def rounding_error(self) -> float:
-        """What the rounding of lines may take from the log of a ratio of their weights."""
+        """Bound on the rounding error of the log of a ratio of weights in a line."""
         return 0.0
 
     def _log_lines(self, rows: Ints) -> Floats | None:
-        """Logarithms of the same where doubles do not hold the ratios, else None."""
+        """Return the logarithms of the lines if doubles cannot hold their ratios, else None."""
         return None
 
     def log_ratios(self, rows: Ints) -> Floats:
@@ -572,9 +577,10 @@ class LineDistribution(Distribution):
         return max([self.rounding_error, *(log_error(log, 0.0) for log in logs if log is not None)])
 
     def epsilon_hat(self) -> float:
-        """Return the epsilon from which E_d is the best mechanism for differential privacy.
+        """Return the epsilon from which randomised response is optimal for differential privacy.
 
-        The largest ln(1/p(x_i | x_-i) - m_i + 1) over rows and databases, at least 0. Rounded up.
+        The largest ln(1/p(x_i | x_-i) - m_i + 1) over records and databases, at least 0. Rounded
+        up.
         """
         worst = 0.0
         for rows in self.equal_sized_records():
@@ -587,7 +593,7 @@ class LineDistribution(Distribution):
 
 
 def line_log_ratios(lines: Floats) -> Floats:
-    """Largest ln L[s]/L[t] over lines, for every (s, t); -inf where no line has weight at s."""
+    """Return the largest ln L[s]/L[t] over lines, for every (s, t); -inf if no line has s."""
     m = lines.shape[1]
     worst = np.full((m, m), -math.inf)
     for s in range(m):
@@ -598,7 +604,7 @@ def line_log_ratios(lines: Floats) -> Floats:
 
 
 def _line_hat(lines: Floats) -> float:
-    """Largest ln(1/p(s | line) - m + 1), from sum (L - min L) / min L so that nothing cancels."""
+    """Return the largest ln(1/p(s | line) - m + 1), by sum (L - min L) / min L."""
     least = lines.min(axis=1)
     spread = (lines - least[:, None]).sum(axis=1)
     if np.any(spread[least == 0] > 0):
@@ -615,7 +621,7 @@ def _line_hat(lines: Floats) -> float:
 
 
 def rare_ratios(lines: Floats) -> Floats:
-    """Largest ln L[s]/L[t] over lines (k, m) given by logs, for every (s, t). Rounded up."""
+    """Return the largest ln L[s]/L[t] over lines (k, m) of logs, for (s, t). Rounded up."""
     m = lines.shape[1]
     worst = np.full((m, m), -math.inf)
     for s in range(m):
@@ -626,7 +632,7 @@ def rare_ratios(lines: Floats) -> Floats:
 
 
 def rare_hat(lines: Floats) -> float:
-    """Largest ln(sum L/min L - m + 1) over lines (k, m) given by logs. Rounded up.
+    """Return the largest ln(sum L/min L - m + 1) over lines (k, m) of logs. Rounded up.
 
     With w = ln(sum L/min L) it is w + ln(1 - (m-1) e^-w).
     """
@@ -643,7 +649,8 @@ def rare_hat(lines: Floats) -> float:
 def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Distribution:
     """Return a prior: the given one, or a vector as a distribution over the databases of ``space``.
 
-    Without a space a vector is the distribution of a single row. With one, the prior must be on it.
+    Without a space, a vector is the distribution of a single record. With a space, the prior must
+    be on it.
     """
     if isinstance(prior, Distribution):
         if space is not None and prior.space is not space and prior.space != space:

@@ -29,25 +29,24 @@ def estimate(
 ) -> Distribution:
     """Estimate a prior from observed databases, by smoothed frequencies.
 
-    Every cell of the table that the kind needs gets ``smoothing`` added to its count before the
-    counts are divided by their sum (the posterior mean under a symmetric Dirichlet distribution;
-    0.5 is Jeffreys' choice). Without smoothing an unseen value has probability zero and eps_X is
-    infinite.
+    ``smoothing`` is added to the count of every cell of the table, and the counts are divided by
+    their sum. This is the posterior mean under a symmetric Dirichlet distribution; 0.5 is Jeffreys'
+    choice. Without smoothing an unseen value has probability zero and eps_X is infinite.
 
     Parameters
     ----------
     samples : integer array of shape (k, n)
         Observed databases, one per line.
     kind : {"product", "iid", "exchangeable", "markov", "dense"}
-        Structure of the prior: a distribution per row, one distribution for all rows, a
-        distribution of counts (cells are types), a homogeneous chain along the rows, or a
+        Structure of the prior: a distribution per record, one distribution for all records, a
+        distribution of counts (cells are types), a homogeneous chain along the records, or a
         distribution of whole databases.
     smoothing : float
         Pseudo-count added to every cell.
     sizes : sequence of int, optional
-        Number of values of each row. By default one more than the largest value seen (in the
-        row for "product" and "dense", anywhere otherwise); state them where they are known, since
-        sizes read off the data depend on it.
+        Number of values of each record. Default: one more than the largest value seen (in the
+        record for "product" and "dense", anywhere otherwise). State known sizes, because sizes
+        inferred from the data depend on it.
 
     Returns
     -------
@@ -95,7 +94,7 @@ def estimate(
         steps = rows[:, :-1] * m + rows[:, 1:]
         table = np.bincount(steps.reshape(-1), minlength=m * m).reshape(m, m) + smoothing
         empty = table.sum(axis=1) == 0
-        table[empty] = 1.0  # a value never left: any distribution does, take the uniform one
+        table[empty] = 1.0  # no transition seen from this value: take the uniform distribution
         return Markov(law(rows[:, 0], m), table / table.sum(axis=1, keepdims=True), n)
     if kind == "dense":
         check.fits(space.size, "a dense prior", "use another kind")

@@ -1,9 +1,9 @@
 """Records whose order does not matter: distributions of counts of values (types).
 
-Weights of types as arrays; the prior; which priors are exchangeable and when types replace
-databases; and one output of a channel under exchangeable bits, from counts alone. Such an output y
-turns a channel that acts record by record into a polynomial in u, the product over records of
-near[0, y_i] + near[1, y_i] u. Its coefficient c_k adds up W[x, y] over the x with k ones.
+This module has the weights of types, the prior, and rules for when types replace databases. It also
+computes one output y of a channel under exchangeable bits from counts alone. Such an output turns a
+channel that acts record by record into a polynomial in u, the product over records of near[0, y_i]
++ near[1, y_i] u. Its coefficient c_k is the sum of W[x, y] over the x with k ones.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from fastpriv.spaces import Space
 
 __all__ = ["Exchangeable"]
 
-#: Most databases that are listed where a type is too rare for doubles.
+#: Most databases that are listed if the probability of a type underflows.
 _LISTED = 1 << 16
 #: Most types that are listed.
 _TYPES = 1 << 22
-#: Databases up to this number are listed: measures of them keep more digits near zero.
+#: Up to this number databases are listed: measures then keep more digits near zero.
 LISTED = 1 << 14
 
 
@@ -64,9 +64,9 @@ def from_counts(weights: Mapping[Any, float]) -> Floats:
 
 
 def without_one(weights: Any) -> list[Any]:
-    """For each value v: weights over the types of the other records when one row holds v, times n.
+    """Return, for each value v, n times the weights of the other records if one record holds v.
 
-    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given row
+    Entry t of part v is weights[t + e_v] (t_v + 1): n times the probability that a given record
     holds v and the others have type t.
     """
     axes, n = weights.ndim, weights.shape[0] - 1
@@ -80,7 +80,7 @@ def without_one(weights: Any) -> list[Any]:
 
 
 def inverse_matrix(kernel: Symmetric) -> Floats:
-    """R^-1, written so that its rows sum to one and its signs are right."""
+    """Return R^-1, computed so that its rows sum to one and its signs are right."""
     inverse = np.full((kernel.m, kernel.m), kernel.unmixing)
     np.fill_diagonal(inverse, 1.0 - (kernel.m - 1) * kernel.unmixing)
     return inverse
@@ -96,7 +96,7 @@ def substitute(weights: Floats, matrix: Floats) -> Floats:
     size = (n + 1) ** (outputs - 1)
 
     def expand(part: Floats, degree: int) -> Floats:
-        """Horner's rule in the last variable, down to two."""
+        """Apply Horner's rule in the last variable, down to two."""
         top = part.ndim
         if top == 1:
             row = np.ascontiguousarray(part)
@@ -116,16 +116,16 @@ class Exchangeable(LineDistribution):
     Parameters
     ----------
     weights : array or mapping
-        For two values per record, ``weights[k]`` = P(k rows hold value 1), k = 0 .. n. For m
-        values, an array with m - 1 axes of length n + 1, ``weights[c_1, ..., c_(m-1)]`` = P(c_v
-        rows hold value v for v = 1 .. m-1), zero where the counts exceed n; or a mapping from count
+        For two values per record, ``weights[k]`` = P(k records hold value 1), k = 0 .. n. For m
+        values, an array with m - 1 axes of length n + 1: ``weights[c_1, ..., c_(m-1)]`` = P(c_v
+        records hold value v for v = 1 .. m-1), zero if the counts exceed n. Or a mapping from count
         tuples ``(c_0, ..., c_(m-1))`` to probabilities.
 
     Notes
     -----
     A type is stored as a monomial and the distribution as a homogeneous polynomial of degree n in m
-    variables, sum_t w_t u^t. A record-by-record channel substitutes u_s = sum_y W[s, y] z_y, which
-    costs O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general, all terms positive.
+    variables, sum_t w_t u^t. A record-by-record channel substitutes u_s = sum_y W[s, y] z_y. All
+    terms are positive. Cost O(n^2) for m = 2 and O(n (n+1)^(m-1) types) in general.
 
     Examples
     --------
@@ -170,10 +170,10 @@ class Exchangeable(LineDistribution):
         log_per_database: Floats | None = None,
         lines: Floats | None = None,
     ) -> Exchangeable:
-        """Make a prior of checked weights, and what is known better than the weights tell.
+        """Make a prior of checked weights and of quantities known more accurately than from them.
 
-        These are the logs of the weights and of single databases, where some underflow, and the
-        lines of ``conditional_lines``.
+        These are the logs of the weights and of single databases, if some underflow, and the lines
+        of ``conditional_lines``.
         """
         self = cls.__new__(cls)
         self._set(weights)
@@ -188,14 +188,14 @@ class Exchangeable(LineDistribution):
 
     @classmethod
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
-        """Return n bits, independent given a common probability of 1 that is Beta(a, b)."""
+        """Return n bits, independent given a common probability of 1 distributed as Beta(a, b)."""
         n = check.integer(n, "n", 1)
         check.fits(n, "the weights", "use fewer rows")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
             raise InvalidInput("a and b must be positive")
-        # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). So the
-        # lines are known exactly, also where a weight underflows.
+        # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). The
+        # lines are therefore known exactly, even if a weight underflows.
         k = np.arange(n, dtype=np.longdouble)
         lines = np.stack([n - 1.0 - k + b, k + a], axis=1).astype(np.float64)
         steps = np.log((n - k) / (k + 1.0)) + log_ratio(lines[:, 1], lines[:, 0])
@@ -218,7 +218,7 @@ class Exchangeable(LineDistribution):
 
     @cached_property
     def counts(self) -> Ints:
-        """How many records hold each value, [v, ...], for every entry of the weights.
+        """Return how many records hold each value, [v, ...], for every entry of the weights.
 
         Outside the simplex of types the count of value 0 is negative.
         """
@@ -237,7 +237,7 @@ class Exchangeable(LineDistribution):
 
     @cached_property
     def log_weights(self) -> Floats:
-        """Log-probability of each type, finite also where a type is too rare for a double."""
+        """Log-probability of each type, finite even if the probability underflows."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.type_weights))
 
@@ -252,7 +252,7 @@ class Exchangeable(LineDistribution):
 
     @cached_property
     def log_error(self) -> float:
-        """Bound the error of the log-weights, and of a sum with them: units of the largest."""
+        """Bound the error of the log-weights and of a sum with them, relative to the largest."""
         live = self.log_weights > -math.inf
         rare = (self.type_weights <= TINY) & live
         if rare.any():  # doubles do not hold the weights
@@ -261,7 +261,7 @@ class Exchangeable(LineDistribution):
 
     @property
     def type_strides(self) -> Ints:
-        """How far one more record of value 1 .. m-1 moves in the flat weights."""
+        """Offset in the flat weights of one more record of value 1 .. m-1."""
         return (self.space.n + 1) ** np.arange(self.type_weights.ndim)[::-1]
 
     def pmf(self) -> Floats:
@@ -290,18 +290,18 @@ class Exchangeable(LineDistribution):
         return -float(self.log_per_database.max())
 
     def log_smallest(self) -> float:
-        """Log of the smallest positive probability, over types. Rounded down.
+        """Return the log of the smallest positive probability of a database. Rounded down.
 
-        By some ulp of the log-factorials and of up to n steps from one type to the next.
+        The margin covers the log-factorials and up to n steps from one type to the next.
         """
         logs = self.log_per_database
         least, n = float(logs[logs > -math.inf].min()), self.space.n
         if least == 0.0:
-            return 0.0  # one database has all the weight, which no factorial has touched
+            return 0.0  # one database has all the weight: no rounding
         return least * (1.0 + n * 2.0**-51) - n * math.log(n + 1.0) * 2.0**-50
 
     def conditional_lines(self, rows: Ints) -> Floats:
-        """A row's distribution given the counts of all others, for every such counts."""
+        """Return a record's distribution given the counts of all others, for every such counts."""
         return self._lines
 
     @cached_property
@@ -319,7 +319,7 @@ class Exchangeable(LineDistribution):
         return np.asarray(len(rows) / self.space.n * means)
 
     def through(self, kernels: RowKernels) -> Distribution:
-        """Distribution of the output: exchangeable if all records share a kernel, else dense."""
+        """Return the distribution of the output: exchangeable for a common kernel, else dense."""
         if len(kernels.distinct) > 1:
             return self.as_dense("the output law of different row kernels").through(kernels)
         if kernels.distinct[0].shape[1] == 1:
@@ -327,10 +327,10 @@ class Exchangeable(LineDistribution):
         return Exchangeable.of(substitute(self.type_weights, kernels.distinct[0].matrix))
 
     def epsilon_tilde(self) -> float:
-        """Return the smallest epsilon for which E_i exists, by bisection over types.
+        """Return the smallest epsilon at which the posterior response exists, by bisection.
 
-        About a hundred substitutions of cost O(n^2) for m = 2. With a type too rare for doubles it
-        is found through the vector of all databases, or if that is long bounded from above.
+        Each step is a substitution of cost O(n^2) for m = 2. If a type's probability underflows,
+        the vector of all databases is used. If that vector is too long, an upper bound is returned.
         """
         n, m = self.space.n, self.type_weights.ndim + 1
         kept = self.log_weights[self.log_weights > -math.inf]
@@ -352,17 +352,17 @@ class Exchangeable(LineDistribution):
         return self
 
     def type_pairs(self, kernels: RowKernels) -> TypePairs | None:
-        """Return the tables of pairs of types, None where databases are few or kernels differ."""
+        """Return the tables of pairs of types; None for few databases or different kernels."""
         kernel = kernels.distinct[0]
         if self.space.size <= LISTED or len(kernels.distinct) > 1 or 1 in kernel.shape:
             return None
         return TypePairs(self.space.n, kernel) if pairs_fit(self.space.n, kernel) else None
 
     def column(self, kernels: RowKernels, y: Ints) -> Column:
-        """From the counts of ones, for two values per record.
+        """Return the column of an output, from counts of ones for two values per record.
 
-        Cost O(n) with at most two different factors. For more values from pairs of types where
-        databases are many and use one kernel, and O(N) otherwise.
+        Cost O(n) with at most two different factors. For more values the cost is O(types^2) for
+        many databases with one kernel, and O(N) otherwise.
         """
         if any((kernel.column_maxima[y[rows]] == 0.0).any() for kernel, rows in kernels.groups()):
             return Column(-math.inf, -math.inf, 0.0)  # no database has this output
@@ -387,12 +387,12 @@ class Exchangeable(LineDistribution):
         return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
 
     def log_marginal(self, i: int) -> tuple[Floats, float]:
-        """From the share of the records that hold each value, for every type."""
+        """Return the log-marginal, from the share of records that hold each value, by type."""
         shares = np.maximum(self.counts / self.space.n, 0.0).reshape(len(self.counts), -1)
         return log_law(shares.T, self.log_weights.reshape(-1)), self.log_error
 
     def unmixed(self, epsilon: float) -> Distribution:
-        """Return the output distribution of E_i, by a substitution in the polynomial of types."""
+        """Return the outputs of the posterior response, by a substitution in the polynomial."""
         if epsilon == 0.0:
             return self
         weights, kernel = self.type_weights, Symmetric(self.type_weights.ndim + 1, epsilon)
@@ -423,7 +423,7 @@ class Exchangeable(LineDistribution):
 
 
 def multinomial(law: Floats, n: int) -> Exchangeable | None:
-    """Return n independent records of one distribution; None where types are too many to list.
+    """Return n independent records of one distribution; None if types are too many to list.
 
     Types whose probability underflows keep their logs.
     """
@@ -444,7 +444,7 @@ def multinomial(law: Floats, n: int) -> Exchangeable | None:
 
 
 class OutputForm:
-    """The polynomial of one output: how many rows have each factor a + b u."""
+    """The polynomial of one output: how many records have each factor a + b u."""
 
     def __init__(self, kernels: RowKernels, y: Ints) -> None:
         logs, counts = [], []
@@ -464,13 +464,13 @@ class OutputForm:
 
     @property
     def possible(self) -> bool:
-        """Whether any database leads to the output."""
+        """Whether any database can give the output."""
         return bool(np.all(self.logs.max(axis=1) > -math.inf))
 
     def _split(self) -> tuple[int, int, Floats, Ints]:
-        """Rows that must hold 1, rows that must hold 0, and ln near and counts of the others.
+        """Return records that must hold 1, records that must hold 0, and the others' ln near.
 
-        A row that must hold its value has near 1 there.
+        A record that must hold its value has near 1 there.
         """
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         free = ~(ones | zeros)
@@ -478,9 +478,10 @@ class OutputForm:
         return forced, barred, self.logs[free], self.counts[free]
 
     def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
-        """Largest (sign 1) or smallest (sign -1) ln W[x, y] over x with an allowed number of ones.
+        """Return the largest (sign 1) or smallest (sign -1) ln W[x, y] over allowed counts of ones.
 
-        Rows that gain most by a one get theirs first: linear between the kinds' turns.
+        The records that gain most by a one get theirs first. The result is piecewise linear in the
+        number of ones.
         """
         if sign < 0 and np.isinf(self.logs).any():
             return self.smallest(allowed)
@@ -496,11 +497,11 @@ class OutputForm:
         return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
     def smallest(self, allowed: Ints) -> float:
-        """Smallest ln W[x, y] where some factor vanishes: -inf unless no allowed x meets it."""
+        """Return the smallest ln W[x, y] if some factor vanishes: -inf if an allowed x meets it."""
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
-        # Every x with fewer than n ones can leave a forced row at 0, one with a one can spoil a
-        # barred row: only the all-ones and all-zeros databases escape.
+        # Every x with fewer than n ones can leave a forced record at 0. Every x with a one can
+        # break a record that must be 0. Only the all-ones and all-zeros databases avoid both.
         escapes = (allowed == self.n) if not bar else np.zeros(len(allowed), bool)
         if not need:
             escapes |= allowed == 0
@@ -510,7 +511,7 @@ class OutputForm:
         return float(min(ends))
 
     def log_mass(self, log_weights: Floats) -> float | None:
-        """Log of sum_k e^log_weights[k] c_k / C(n, k); None where more than two factors are mixed.
+        """Return ln sum_k e^log_weights[k] c_k / C(n, k); None for more than two mixed factors.
 
         Cost O(n).
         """

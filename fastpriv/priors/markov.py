@@ -27,30 +27,30 @@ from fastpriv.spaces import Space
 
 __all__ = ["HiddenMarkov", "Markov"]
 
-#: Longest vector in which eps_tilde is searched: about a hundred transforms take some seconds.
+#: Longest vector in which eps_tilde is searched.
 _MAX_LISTED = 1 << 22
 #: The same for the first and the last records of a longer chain.
 _MAX_PART = 1 << 12
-#: From this probability on a product of two, times 2^500, has all its digits.
+#: From this probability on, a product of two, times 2^500, keeps all its digits.
 _RARE = 1e-220
-#: Largest joint distribution of past outputs and one row that information bounds look at.
+#: Largest joint distribution of past outputs and one record in the bounds on information.
 _MAX_WINDOW = 1 << 20
 
 
-#: Probabilities with a smaller logarithm are added up as logarithms: three such factors and
-#: their sum stay in the range of doubles.
+#: Probabilities with a smaller logarithm are added up as logarithms. Above it, three such factors
+#: and their sum do not underflow.
 _LOG_SMALL = math.log(1e-99)
 
 
 class Markov(LineDistribution):
-    """Rows that form a homogeneous Markov chain.
+    """Records that form a homogeneous Markov chain.
 
     Parameters
     ----------
     initial : 1-D array
-        Distribution of the first row.
+        Distribution of the first record.
     transition : 2-D array
-        ``transition[a, b]`` = P(next row = b | this row = a).
+        ``transition[a, b]`` = P(next record = b | this record = a).
     n : int
         Number of records.
 
@@ -89,7 +89,7 @@ class Markov(LineDistribution):
         return joint.copy()
 
     def wide(self) -> Wide:
-        """Probability of every database, right to n rounding errors also where doubles end."""
+        """Return the probability of every database without underflow, up to n rounding errors."""
         m, steps = len(self.initial), wide(self.transition)
         joint = wide(self.initial)
         for _ in range(self.space.n - 1):
@@ -102,7 +102,7 @@ class Markov(LineDistribution):
         return np.asarray(first[rows[:, 0]] + steps[rows[:, :-1], rows[:, 1:]].sum(axis=1))
 
     def _marginal_sum(self, count: int) -> Floats:
-        """Sum of the marginals of the first ``count`` rows."""
+        """Return the sum of the marginals of the first ``count`` records."""
         from fastpriv.kernels import markov_counts
 
         return markov_counts(self.initial, self.transition, np.arange(count))
@@ -115,7 +115,7 @@ class Markov(LineDistribution):
         return float(entropy(self.initial) + self._marginal_sum(self.space.n - 1) @ rows)
 
     def min_entropy(self) -> float:
-        """Return -ln of the likeliest path's probability, by Viterbi. Cost O(n m^2)."""
+        """Return -ln of the largest probability of a path, by Viterbi. Cost O(n m^2)."""
         from fastpriv.kernels import markov_best_path
 
         with np.errstate(divide="ignore"):
@@ -123,7 +123,7 @@ class Markov(LineDistribution):
         return -markov_best_path(*logs, self.space.n)
 
     def log_smallest(self) -> float:
-        """Log-probability of the least likely path, by Viterbi on -ln p. Rounded down."""
+        """Return the log of the smallest positive path probability, by Viterbi. Rounded down."""
         from fastpriv.kernels import markov_best_path
 
         start, step = (
@@ -134,20 +134,20 @@ class Markov(LineDistribution):
         return lowered(-least, self.space.n + 4.0)
 
     def conditional_lines(self, rows: Ints) -> Floats:
-        """Local patterns: a record's distribution given both neighbours, for all their values."""
+        """Return a record's distribution given both adjacent records, for all their values."""
         first, T, n, m = self.initial, self.transition, self.space.n, len(self.initial)
         if n == 1:
             return first[None, :]
         if first.min() == 0 or T.min() == 0:
-            # Some database is impossible, and all databases are linked by single changes, so some
-            # line has a positive weight beside a zero one.
+            # Some database is impossible. Single changes link all databases, so some line has a
+            # positive weight beside a zero weight.
             return np.eye(m)
-        # Lines have no scale, and products of small probabilities underflow.
+        # The scale of a line is arbitrary, and products of small probabilities underflow.
         parts = self._patterns(rows, first, T * 2.0**500, T)
         return np.concatenate([part.reshape(-1, m) for part in parts])
 
     def _patterns(self, rows: Ints, first: Any, before: Any, after: Any) -> list[Any]:
-        """List p(record | record before) times p(record after | record)."""
+        """Return p(record | record before) times p(record after | record), for all values."""
         m, n, parts = len(self.initial), self.space.n, []
         if rows[0] == 0:
             parts.append(before.T * first)
@@ -158,7 +158,7 @@ class Markov(LineDistribution):
         return parts
 
     def _log_lines(self, rows: Ints) -> Floats | None:
-        """Through wide numbers where a product of two probabilities is too small for a double."""
+        """Return the lines as logarithms if a product of two probabilities underflows."""
         least = min(self.initial.min(), self.transition.min())
         if self.space.n == 1 or not 0.0 < least < _RARE:
             return None
@@ -168,10 +168,10 @@ class Markov(LineDistribution):
 
     @cached_property
     def rounding_error(self) -> float:
-        """Products of two probabilities are rounded, and floats of a row may not sum to one.
+        """Bound the error from rounded products and from rows that do not sum to one.
 
-        A row b of the chain stands against another, b', in the ratio of two databases: divided by
-        their exact sums or not, the ratio is off by no more than the quotient of the sums.
+        The ratio of two databases may compare rows b and b' of the transition matrix. Normalising
+        both rows changes the ratio by at most the quotient of their sums.
         """
         chain = np.concatenate([self.initial, self.transition.reshape(-1)])
         if self.space.n == 1 or np.ptp(chain) == 0.0:
@@ -185,23 +185,24 @@ class Markov(LineDistribution):
         return markov_counts(self.initial, self.transition, rows)
 
     def through(self, kernels: RowKernels) -> HiddenMarkov:
-        """Distribution of the output: a hidden Markov chain, kept as such."""
+        """Return the distribution of the output, a hidden Markov chain."""
         return HiddenMarkov(self, kernels)
 
     @cached_property
     def log_chain(self) -> tuple[Floats, Floats]:
-        """Logs of the distribution of the first row and of the steps, [after, before]."""
+        """Return logs of the distribution of the first record and of the steps [after, before]."""
         chain = self.initial, self.transition
         with np.errstate(divide="ignore"):
             start, steps = (np.log(p / p.sum(axis=-1, keepdims=True)) for p in chain)
         return start, np.ascontiguousarray(steps.T)
 
     def epsilon_tilde(self) -> float | Bracket:
-        """Return the smallest epsilon for which E_i exists, a bracket for long chains.
+        """Return the smallest epsilon at which the posterior response exists.
 
-        From below by the first and the last rows alone, because what E_i does to some rows is E_i
-        of their distribution. From above by a cone that chains of any length stay in, and by a
-        closed bound.
+        A bracket for long chains. The lower bound is the threshold of the first and last records
+        alone, because the posterior response restricted to some records is their posterior
+        response. The upper bound comes from a cone that contains chains of any length, or from a
+        closed form.
         """
         return self._epsilon_tilde
 
@@ -224,18 +225,18 @@ class Markov(LineDistribution):
             Markov(start / start.sum(), self.transition, window).as_dense("a part").epsilon_tilde()
             for start in starts
         ]
-        # The last digits of a search with rounded distributions are not those of a bound.
+        # The search uses rounded distributions, so its last digits are not a bound.
         lower = max(self.epsilon_hat() * (1.0 - 1e-9), max(parts) * (1.0 - 1e-9) - 1e-9, 0.0)
         high = tilde_bound(self.space.sizes, spread)
         return Bracket(lower, chain_bound(self.initial, self.transition, lower, high))
 
     def column(self, kernels: RowKernels, y: Ints) -> Column:
-        """The mean by the forward recursion, the largest by Viterbi. Cost O(n m^2)."""
+        """Return the column: the mean by forward recursion, the maximum by Viterbi. O(n m^2)."""
         tables = [[k.relative, k.loss, k.log_relative, k.log_relative] for k in kernels.distinct]
         return _along(self, tables, kernels.assignment, y)
 
     def unmixed(self, epsilon: float) -> Distribution:
-        """Return the output distribution of E_i, as a chain where it is too long to list."""
+        """Return the outputs of the posterior response, as a chain if it is too long to list."""
         return UnmixedMarkov(self, epsilon) if self.is_long else super().unmixed(epsilon)
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:
@@ -246,9 +247,9 @@ class Markov(LineDistribution):
 
 
 def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints) -> Column:
-    """Run both recursions along a chain.
+    """Run the forward and the Viterbi recursion along a chain.
 
-    For each kind of row there are four tables [state, y]: means of near and of loss, the log of
+    For each kind of record there are four tables [state, y]: means of near and of loss, the log of
     the mean, and the largest log.
     """
     from fastpriv.kernels import chain_log_best, chain_log_mass, chain_log_sum
@@ -260,32 +261,31 @@ def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints)
         for out, part in zip((near, loss, logs, tops), parts, strict=True):
             out[kind, : part.shape[1]] = part.T
     best = chain_log_best(initial, transition, tops, assignment, y)
-    # Every row multiplies the forward weights by a few positive numbers.
+    # Every record multiplies the forward weights by a few positive numbers.
     slack = len(y) * (4 * len(initial) + 16) * ULP
     start, steps = chain.log_chain
     rare = any(np.any((part > -math.inf) & (part < _LOG_SMALL)) for part in (steps, logs))
     mass = math.nan if rare else chain_log_mass(initial, transition, near, loss, assignment, y)
     if math.isnan(mass):  # terms may be lost to underflow
         mass, size = chain_log_sum(start, steps, logs, assignment, y)
-        slack += 8.0 * len(y) * ULP * size  # a few additions of logarithms for every row
+        slack += 8.0 * len(y) * ULP * size  # a few additions of logarithms for every record
     else:
         slack *= min(1.0, -4.0 * mass)
     return Column(best, mass, slack - 16.0 * ULP * (best + mass))
 
 
 def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
-    """Return I(X; Y) of a chain across a channel that acts record by record.
+    """Return I(X; Y) of a chain across a channel that acts record by record, in nats.
 
-    Exact while the distribution of the outputs fits, otherwise a certified bracket.
-
-    I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a term can
-    only grow. Given the window's first row as well, it can only shrink. The smaller term is linear
-    in the distribution of that row and the larger one is concave, so by Jensen's inequality the sum
-    over all windows needs only the mean distribution, not a computation for every row.
+    Exact if the distribution of the outputs fits, otherwise a certified bracket.
     """
     first, n, m = chain.initial, chain.space.n, len(chain.initial)
     widest = max(max(kernel.shape) for kernel in kernels.distinct)
-    # The largest k with widest^(k-1) contexts times m values in bounds, at most n.
+    # I = sum_i I(X_i; Y_i | Y_1..i-1). With a window of the k last outputs instead of all, a term
+    # can only grow. Given the window's first record as well, it can only shrink. The smaller term
+    # is linear in the distribution of that record and the larger term is concave. So by Jensen's
+    # inequality the sum over all windows needs only the mean distribution.
+    # k is the largest with widest^(k-1) contexts times m values in bounds, at most n.
     window = min(n, 1 + int(math.log(_MAX_WINDOW / m) / math.log(max(widest, 2))))
     terms = _window_terms(chain, first[None, :], kernels, window)
     if window == n:
@@ -306,7 +306,7 @@ def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
 
 
 def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int) -> list[float]:
-    """I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
+    """Return I(X_i; Y_i | Y_<i, C) for i < window, ``start[c, s]`` = P(C = c, X_0 = s)."""
     joint, terms = start, []
     for i in range(window):
         terms.append(kernels[i].information(joint))
@@ -317,10 +317,10 @@ def _window_terms(chain: Markov, start: Floats, kernels: RowKernels, window: int
 
 
 class HiddenMarkov(Distribution):
-    """A Markov chain seen through a channel on each record, such as E_d of a chain.
+    """A Markov chain observed through a channel on each record, such as randomised response.
 
-    Probabilities come from the forward recursion; what has no closed form goes through the dense
-    vector while it fits. Made by a channel's ``output``, not by hand.
+    Probabilities come from the forward recursion. Quantities without a closed form use the dense
+    vector if it fits. A channel's ``output`` makes it.
     """
 
     def __init__(self, chain: Markov, kernels: RowKernels) -> None:
@@ -373,7 +373,7 @@ class HiddenMarkov(Distribution):
         )
 
     def logs_if_rare(self) -> Floats | None:
-        """Log-probability of every database, unless no factor of one is small enough to matter."""
+        """Return the log-probability of every database; None if none can underflow."""
         least = self.chain.log_smallest()
         for kernel, rows in self.kernels.groups():
             seen = kernel.matrix[kernel.matrix > 0.0]
@@ -381,7 +381,7 @@ class HiddenMarkov(Distribution):
         return None if least > math.log(TINY) else self.all_log_probabilities()
 
     def entropy(self) -> float | Bracket:
-        """Return H(Y) = I(X; Y) + H(Y | X), a bracket where the information is one."""
+        """Return H(Y) = I(X; Y) + H(Y | X), a bracket if I(X; Y) is a bracket."""
         from fastpriv.kernels import entropy
 
         noise = math.fsum(
@@ -405,7 +405,7 @@ class HiddenMarkov(Distribution):
         return total
 
     def column(self, kernels: RowKernels, y: Ints) -> Column:
-        """The kernels of the chain and of the channel are joined. Cost O(n m^2)."""
+        """Return the column, with the kernels of chain and channel joined. Cost O(n m^2)."""
         width = len(kernels.distinct)
         pairs, assignment = np.unique(
             self.kernels.assignment * width + kernels.assignment, return_inverse=True
@@ -429,10 +429,10 @@ class HiddenMarkov(Distribution):
 
 
 class UnmixedMarkov(HiddenMarkov, form=True):
-    """R^-1 p of a Markov chain p: the outputs of E_i, for chains too long to list.
+    """R^-1 p of a Markov chain p: outputs of the posterior response, for chains too long to list.
 
-    Its probabilities come from the forward recursion with R^-1, whose entries have both signs, in
-    the place of probabilities. From the upper bound of ``epsilon_tilde`` on they are positive.
+    Probabilities come from the forward recursion with R^-1, whose entries have both signs. From the
+    upper bound of ``epsilon_tilde`` on, all probabilities are positive.
     """
 
     def __init__(self, chain: Markov, epsilon: float) -> None:
@@ -447,7 +447,7 @@ class UnmixedMarkov(HiddenMarkov, form=True):
         return self.all_log_probabilities()
 
     def through(self, kernels: RowKernels) -> Distribution:
-        """Distribution after R_epsilon: the chain."""
+        """Return the distribution after R_epsilon: the chain."""
         return self.chain
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:

@@ -33,7 +33,7 @@ class Product(LineDistribution):
     Parameters
     ----------
     marginals : sequence of 1-D arrays
-        The distribution of each row. Equal distributions are stored once.
+        The distribution of each record. Equal distributions are stored once.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Product(LineDistribution):
 
     @property
     def marginals(self) -> list[Floats]:
-        """The distribution of every row (read-only)."""
+        """The distribution of every record (read-only)."""
         shown = [check.shown(law) for law in self.distinct]
         return [shown[k] for k in self.assignment]
 
@@ -86,7 +86,7 @@ class Product(LineDistribution):
         return np.bincount(self.assignment, minlength=len(self.distinct))
 
     def total(self, per_law: Sequence[float]) -> float:
-        """Add a quantity over rows, given its value for each distinct distribution."""
+        """Add a quantity over records, given its value for each distinct distribution."""
         return math.fsum(
             c * v for c, v in zip(self.multiplicities().tolist(), per_law, strict=True)
         )
@@ -108,26 +108,27 @@ class Product(LineDistribution):
         return total
 
     def entropy(self) -> float:
-        """Return H(X), the sum of the rows' entropies. Cost O(distinct distributions)."""
+        """Return H(X), the sum of the records' entropies. Cost O(distinct distributions)."""
         from fastpriv.kernels import entropy
 
         return self.total([entropy(law) for law in self.distinct])
 
     def min_entropy(self) -> float:
-        """Return -ln max p(x), the sum over rows."""
+        """Return -ln max p(x), the sum over records."""
         return self.total([-math.log(law.max()) for law in self.distinct])
 
     def log_smallest(self) -> float:
-        """Log of the smallest positive probability, the sum over rows. Rounded down."""
+        """Return the log of the smallest positive probability. Rounded down."""
         return -round_up(
             self.total([-log_down(float(law[law > 0].min())) for law in self.distinct])
         )
 
     def epsilon_tilde(self) -> float:
-        """Return the smallest epsilon for which E_i exists: for independent records, epsilon_hat.
+        """Return the smallest epsilon at which the posterior response exists.
 
-        max_i ln(1/min p_i - m_i + 1): R_e^-1 acts on every record by itself, so p_Y >= 0 when each
-        row's distribution is at least 1/(e^e + m_i - 1).
+        For independent records it equals epsilon_hat, max_i ln(1/min p_i - m_i + 1). R_e^-1 acts on
+        every record by itself, so p_Y >= 0 if each record's distribution is at least 1/(e^e + m_i -
+        1).
         """
         return self.epsilon_hat()
 
@@ -143,7 +144,7 @@ class Product(LineDistribution):
         return np.asarray(counts[used] @ np.array([self.distinct[k] for k in used]))
 
     def paired(self, kernels: RowKernels) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return distinct pairs: distributions, kernels, how many records, which pair each has."""
+        """Return distinct pairs of distribution and kernel, their counts, each record's pair."""
         width = len(kernels.distinct)
         keys = self.assignment * width + kernels.assignment
         if len(self.distinct) * width > 4 * len(keys):  # few of all pairs, so do not count them all
@@ -155,7 +156,7 @@ class Product(LineDistribution):
         return used // width, used % width, counts[used], place[keys]
 
     def through(self, kernels: RowKernels) -> Product:
-        """Distribution of the output: the rows stay independent. Cost O(distinct rows)."""
+        """Return the distribution of the output: records stay independent."""
         laws, which, _, assignment = self.paired(kernels)
         pushed = []
         for k, j in zip(laws, which, strict=True):
@@ -167,7 +168,7 @@ class Product(LineDistribution):
         return Product.of(pushed, assignment)
 
     def column(self, kernels: RowKernels, y: Ints) -> Column:
-        """Both logs are sums over records. Cost O(n)."""
+        """Return the column of an output: both logs are sums over records. Cost O(n)."""
         laws, which, _, place = self.paired(kernels)
         best, mass = [0.0], [0.0]
         for pair, (k, j) in enumerate(zip(laws, which, strict=True)):
@@ -183,7 +184,7 @@ class Product(LineDistribution):
         return Column(*total, error)
 
     def by_type(self) -> Exchangeable | None:
-        """Return equal records by counts, with multinomial weights, kept. Cost O(types m)."""
+        """Return equal records by counts, with multinomial weights. Cost O(types m)."""
         return self._by_type
 
     @cached_property
@@ -194,7 +195,7 @@ class Product(LineDistribution):
         return multinomial(self.distinct[used[0]], self.space.n) if len(used) == 1 else None
 
     def unmixed(self, epsilon: float) -> Product:
-        """Return the output distribution of E_i: R^-1 acts on every record by itself."""
+        """Return the outputs of the posterior response: R^-1 acts on every record by itself."""
         laws = []
         for law in self.distinct:
             inverse = law + Symmetric(len(law), epsilon).unmixing * flat_excess(law)
@@ -219,7 +220,7 @@ class Product(LineDistribution):
         return np.array(parts), counts
 
     def given(self, values: Mapping[int, int]) -> Product:
-        """Distribution given the values of some rows: they become constants, the others stay."""
+        """Return the distribution given values of some records; these become constants."""
         laws, assignment = list(self.distinct), self.assignment.copy()
         for i, value in values.items():
             law = self.distinct[self.assignment[i]]
@@ -250,7 +251,7 @@ class Uniform(Product, form=True):
     n : int
         Number of records.
     m : int or sequence of int
-        Number of values of every row, or of each.
+        Number of values of every record, or a sequence with one number per record.
 
     Examples
     --------
@@ -278,6 +279,6 @@ def _load(law: ArrayLike, i: int) -> Floats:
 
 
 def flat_excess(law: Floats) -> Floats:
-    """Sum of the entries minus m times each, from differences: 0 for a flat distribution."""
+    """Return the sum of the entries minus m times each, from differences."""
     above = law - law.min()
     return np.asarray(above.sum() - len(law) * above)

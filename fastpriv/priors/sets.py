@@ -1,4 +1,4 @@
-"""Sets of priors, for guarantees that do not rest on knowing the one."""
+"""Sets of priors, for guarantees that hold for every prior of a set."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["PriorSet"]
 
 
 class PriorSet:
-    """A set of distributions over databases: what a user is ready to assume about the prior.
+    """A set of distributions over databases: assumptions about the prior.
 
-    Made by the class methods below; asked through :func:`fastpriv.pml_level`.
+    Made by the class methods below; used by :func:`fastpriv.pml_level`.
 
     Examples
     --------
@@ -43,17 +43,17 @@ class PriorSet:
     @staticmethod
     def box(lower: ArrayLike, upper: ArrayLike) -> PriorSet:
         """Return the distributions with lower[x] <= p(x) <= upper[x] for every database x."""
-        most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # and no more than certain
+        most = np.minimum(check.floats(upper, "upper", 1), 1.0)  # probabilities are at most 1
         return Box(check.floats(lower, "lower", 1), most)
 
     @staticmethod
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
-        """Return the distributions p with A p <= b (p >= 0 and sum p = 1 go without saying)."""
+        """Return the distributions p with A p <= b, p >= 0 and sum p = 1."""
         return PolytopePriors(_finite(A, "A", 2), _finite(b, "b", 1))
 
     @staticmethod
     def product(space: Space | ArrayLike) -> PriorSet:
-        """Return the distributions under which the rows of a space are independent."""
+        """Return the distributions under which the records of a space are independent."""
         return ProductPriors(space if isinstance(space, Space) else Space(space))
 
     @staticmethod
@@ -73,7 +73,7 @@ class PriorSet:
     def row_box(lower: ArrayLike, upper: ArrayLike, n: int) -> PriorSet:
         """Return ``n`` independent records, each with its own distribution, lower <= p <= upper.
 
-        ``lower`` and ``upper`` have a number for each value of a row. For two values and the
+        ``lower`` and ``upper`` have a number for each value of a record. For two values and the
         bounds c and 1 - c this is :meth:`bernoulli_interval`.
         """
         most = np.minimum(check.floats(upper, "upper", 1), 1.0)
@@ -100,7 +100,7 @@ class PriorSet:
             raise Infeasible(
                 f"no law over {count} databases has an entropy of {described(least)} nats"
             )
-        # H(p) = ln N - D(p || uniform). Upper bounds take the radius rounded up, and lower bounds
+        # H(p) = ln N - D(p || uniform). Upper bounds use the radius rounded up, and lower bounds
         # the radius rounded down: information changes with the root of a small radius.
         slack = 4.0 * ULP * most
         radius, inner = max(0.0, most - least) + slack, max(0.0, most - least - slack)
@@ -131,7 +131,7 @@ class AllPriors(PriorSet):
 
 
 class RowPriors(PriorSet):
-    """Distributions of independent records: the set knows the space, not only its size."""
+    """Distributions of independent records, with the space and not only its size."""
 
     def __init__(self, space: Space) -> None:
         self.space, self.size = space, space.size
@@ -178,7 +178,7 @@ class ConvexPriors(PriorSet, ABC):
         """Return which databases some distribution of the set allows."""
 
     def symmetric(self) -> bool:
-        """Whether the set is known not to tell databases apart."""
+        """Whether the set is known to be symmetric in the databases."""
         return False
 
     def smallest(self, column: Floats) -> float:
@@ -188,8 +188,8 @@ class ConvexPriors(PriorSet, ABC):
     def smallest_sum(self, weights: Floats) -> Least:
         """Return a lower bound on the smallest mean of weights, and a distribution near it.
 
-        Databases that no distribution allows do not count. Distributions may miss a sum of 1 by
-        rounding.
+        Databases that no distribution allows are ignored. Distributions may differ from a sum of 1
+        by rounding.
         """
         possible = self.possible()
         low, high = float(weights[possible].min()), float(weights[possible].max())

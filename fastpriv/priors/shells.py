@@ -17,28 +17,28 @@ from fastpriv.priors.product import Product
 
 __all__ = ["shell_profile"]
 
-#: Most rows of different distributions that are convolved one by one, which takes O(n^2).
+#: Most records of different distributions that are convolved one by one, at cost O(n^2).
 _MAX_CONVOLUTION = 200_000
 
 
 def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
-    """Mass of a prior at Hamming distance 0, 1, ..., n from a database.
+    """Return the mass of a prior at Hamming distance 0, 1, ..., n from a database.
 
-    It gives the output distribution of every E_d at ``y`` at once. With one row size m,
-    p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
+    The profile gives the output probability of ``y`` under randomised response at every level. If
+    all records have m values, p_Y(y) = sum_l profile[l] e^(-epsilon l) / (1 + (m-1) e^-epsilon)^n.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
         Distribution over databases.
-    y : int or array of n row values
-        The centre, by index or by rows.
+    y : int or array of n record values
+        The centre, as an index or as a database.
 
     Returns
     -------
     ndarray
-        n + 1 masses. One O(N) pass for dense and Markov priors, O(n^2) at most for product and
-        binary exchangeable ones.
+        n + 1 masses. Cost O(N) for dense and Markov priors, at most O(n^2) for product and binary
+        exchangeable priors.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
 
 @singledispatch
 def _profile(prior: Distribution, y: Ints) -> Floats:
-    """Through the vector, one O(N) pass."""
+    """Use the vector, in one O(N) pass."""
     return _profile(prior.as_dense("shell_profile"), y)
 
 
@@ -76,7 +76,7 @@ def _dense_profile(prior: Dense, y: Ints) -> Floats:
 
 
 def _distances(differ: list[np.ndarray]) -> Ints:
-    """Hamming distances of all settings of a few rows, from their tables of differing values."""
+    """Return Hamming distances of all settings of a few records, from tables of differences."""
     distances = np.zeros(1, dtype=np.int64)
     for table in differ:
         distances = np.add.outer(distances, table.astype(np.int64)).reshape(-1)
@@ -85,7 +85,7 @@ def _distances(differ: list[np.ndarray]) -> Ints:
 
 @_profile.register
 def _product_profile(prior: Product, y: Ints) -> Floats:
-    """Independent records: convolve two-point distributions; equal records are binomial."""
+    """Convolve two-point distributions of independent records; equal records are binomial."""
     from scipy.stats import binom
 
     agree = np.empty(prior.space.n)
@@ -102,8 +102,8 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
         )
     profile = np.ones(1)
     for chance, count in zip(chances.tolist(), counts.tolist(), strict=True):
-        # Count the agreements and read them backwards. The difference 1 - chance would lose the
-        # small digits of a chance near one; SciPy takes the complement exactly where it matters.
+        # Count the agreements and read them backwards. The difference 1 - probability would lose
+        # the small digits of a probability near one. SciPy computes the complement accurately.
         differ = binom.pmf(np.arange(count, -1, -1), count, chance)
         profile = np.convolve(profile, differ)
     return profile
@@ -111,7 +111,7 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
 
 @_profile.register
 def _exchangeable_profile(prior: Exchangeable, y: Ints) -> Floats:
-    """Exchangeable bits: hypergeometric overlaps, O(n^2). More values go through the vector."""
+    """Use hypergeometric overlaps for exchangeable bits, O(n^2); else the vector."""
     if prior.type_weights.ndim > 1:
         return _profile(prior.as_dense("shell_profile"), y)
     from scipy.stats import hypergeom

@@ -1,17 +1,17 @@
 """Sums of a score per record, in the structure of the prior.
 
-The distribution of the sum, the same jointly with one record, the odds of neighbours by their
-sums, and the sum of p(x) ln p(x) over the databases behind each sum.
+This module has the distribution of the sum, its joint distribution with one record, and the odds of
+neighbours by their sums. It also has the sum of p(x) ln p(x) over the databases with each sum.
 
-If all arrangements of given values are equally likely and t_v of j records hold value v, the last
-record holds v with probability t_v / j, and the same is true of the others without it. So
+Let all arrangements of given values be equally likely, and let t_v of j records hold value v. Then
+the last record holds v with probability t_v / j, and the others have the same property. So
 
     P(sum = s | t) = sum_v t_v / j * P(sum of the others = s - score(v) | t - e_v).
 
 The posterior odds of neighbours x, x' are p(x)/p(x') times a ratio of output probabilities that
-depends on their two sums only. So for every pair of sums the largest p(x)/p(x') suffices. It
-depends on the records beside the one that changes, and on the others only by the sums that they
-can have. Sets of sums are the bits of one integer.
+depends only on their two sums. So the largest p(x)/p(x') for every pair of sums suffices. It
+depends on the records adjacent to the changed record, and on the others only through their possible
+sums. Sets of sums are stored as the bits of one integer.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from fastpriv._structure.counts import log_binomials
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import without_one
 
-#: Most terms of a convolution: as many as for 200,000 rows of two values.
+#: Most terms of a convolution: as many as for 200,000 records of two values.
 _MAX_TERMS = 200_000**2
-#: Most terms of a convolution that is done in logarithms.
+#: Most terms of a convolution in logarithms.
 _MAX_LOGS = 1 << 32
-#: Most terms of the recursion over arrangements: about a minute.
+#: Most terms of the recursion over arrangements.
 _TERMS = 1 << 34
 #: Most entries of its table: 128 MB.
 _ENTRIES = 1 << 24
 #: Smallest logarithm of a probability in the table, so that none underflows.
 _LEAST = -700.0
-#: Most words that a search for reachable sums goes through.
+#: Most words that a search for reachable sums visits.
 _WORK = 1 << 34
 
 
 @singledispatch
 def score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Distribution of the sum over rows of ``scores[which[i]][x_i]``.
+    """Return the distribution of the sum over records of ``scores[which[i]][x_i]``.
 
-    The general algorithm takes the vector of the prior. Cost O(N).
+    The general algorithm uses the vector of the prior. Cost O(N).
     """
     pmf, total = prior.as_dense("the law of a sum").probabilities(), sums(scores, which)
     return np.asarray(np.bincount(total, pmf, largest_sum(scores, which) + 1), np.float64)
@@ -77,9 +77,9 @@ def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> F
 
 @score_law.register
 def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases. Cost O(types) where all rows have the same scores.
+    """Use the types of databases. Cost O(types) if all records have the same scores.
 
-    Where they differ, the arrangements of a type are equally likely.
+    If the scores differ, the arrangements of a type are equally likely.
     """
     if len(scores) > 1:
         return np.asarray(
@@ -92,7 +92,7 @@ def _exchangeable_score_law(prior: Exchangeable, scores: Sequence[Ints], which: 
 
 @score_law.register
 def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Carry the joint distribution of sum and last record along. Cost O(n m^2 sums)."""
+    """Propagate the joint distribution of sum and last record. Cost O(n m^2 sums)."""
     most, steps = largest_sum(scores, which), prior.transition.T
     _check_chain(prior, most)
     joint = np.zeros((len(steps), most + 1))
@@ -104,9 +104,9 @@ def _markov_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Flo
 
 @singledispatch
 def log_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Logs of :func:`score_law`, -inf only where impossible.
+    """Return the logs of :func:`score_law`, -inf only if impossible.
 
-    The general algorithm takes the logs of all databases. Cost O(N).
+    The general algorithm uses the logs of all databases. Cost O(N).
     """
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     np.logaddexp.at(logs, sums(scores, which), prior.all_log_probabilities())
@@ -129,7 +129,7 @@ def _product_log_score_law(prior: Product, scores: Sequence[Ints], which: Ints) 
 
 @log_score_law.register
 def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Take the types of databases. Cost O(types) where all rows have the same scores."""
+    """Use the types of databases. Cost O(types) if all records have the same scores."""
     logs = np.full(largest_sum(scores, which) + 1, -math.inf)
     if len(scores) > 1:
         table = arranged_law(scores, which).reshape(-1, len(logs))
@@ -141,7 +141,7 @@ def _exchangeable_log_score_law(prior: Exchangeable, scores: Sequence[Ints], whi
 
 @log_score_law.register
 def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Carry the logs of the joint distribution along the chain. Cost O(n m^2 sums)."""
+    """Propagate the logs of the joint distribution along the chain. Cost O(n m^2 sums)."""
     start, steps = prior.log_chain
     most, m = largest_sum(scores, which), len(start)
     _check_chain(prior, most)
@@ -159,7 +159,7 @@ def _check_chain(prior: Markov, most: int) -> None:
 
 
 def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
-    """Move every row of an array to the right by a number of its own; nothing falls off."""
+    """Shift every row of an array to the right by its own number; no entry is lost."""
     out = np.full_like(joint, empty)
     for row, part, step in zip(out, joint, by.tolist(), strict=True):
         row[step:] = part[: len(part) - step]
@@ -168,10 +168,10 @@ def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
 
 @singledispatch
 def histogram_law(prior: Distribution) -> Floats:
-    """Distribution of how many records hold each value, as flat weights of types.
+    """Return the distribution of how many records hold each value, as flat weights of types.
 
-    Entry (c_1, ..., c_(m-1)) in C order of arrays with n + 1 entries along every axis. In general
-    it is the distribution of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
+    Entry (c_1, ..., c_(m-1)) is in C order of arrays with n + 1 entries along every axis. In
+    general it is the distribution of a sum: value v = 1 .. m-1 scores (n + 1)^(m-1-v).
     """
     law = score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
     return np.pad(law, (0, _histograms(prior) - len(law)))
@@ -185,7 +185,7 @@ def _exchangeable_histogram_law(prior: Exchangeable) -> Floats:
 
 @singledispatch
 def log_histogram_law(prior: Distribution) -> Floats:
-    """Logs of :func:`histogram_law`, -inf only where impossible."""
+    """Return the logs of :func:`histogram_law`, -inf only if impossible."""
     law = log_score_law(prior, [histogram_scores(prior)], np.zeros(prior.space.n, dtype=np.int64))
     return np.pad(law, (0, _histograms(prior) - len(law)), constant_values=-math.inf)
 
@@ -202,7 +202,7 @@ def _histograms(prior: Distribution) -> int:
 
 
 def histogram_scores(prior: Distribution) -> Ints:
-    """Return scores whose sum tells the histogram: digits in base n + 1."""
+    """Return scores whose sum determines the histogram: digits in base n + 1."""
     base = (prior.space.n + 1) ** np.arange(prior.space.sizes[0] - 1)[::-1]
     return np.concatenate([[0], base]).astype(np.int64)
 
@@ -210,7 +210,7 @@ def histogram_scores(prior: Distribution) -> Ints:
 def _steps(
     prior: Product, scores: Sequence[Ints], which: Ints
 ) -> dict[tuple[int, int], list[tuple[int, float]]]:
-    """Return what rows of each distribution and kind add to the sum, with probabilities."""
+    """Return the scores of records of each distribution and kind, with probabilities."""
     laws = {}
     for k, kind in set(zip(prior.assignment.tolist(), which.tolist(), strict=True)):
         steps = np.bincount(scores[kind], prior.distinct[k])
@@ -224,13 +224,13 @@ def type_sums(prior: Exchangeable, scores: Ints) -> tuple[Ints, np.ndarray]:
 
 
 def largest_sum(scores: Sequence[Ints], which: Ints) -> int:
-    """Largest sum over rows of ``scores[which[i]]``."""
+    """Return the largest sum over records of ``scores[which[i]]``."""
     tops = [int(score.max()) for score in scores]
     return sum(tops[kind] for kind in which.tolist())
 
 
 def sums(scores: Sequence[Ints], which: Ints) -> Ints:
-    """Sum over rows of ``scores[which[i]][x_i]``, for every database."""
+    """Return the sum over records of ``scores[which[i]][x_i]``, for every database."""
     total = np.zeros(1, dtype=np.int64)
     for kind in which:
         total = np.add.outer(total, scores[kind]).reshape(-1)
@@ -282,7 +282,7 @@ def _recursion(scores: tuple[tuple[int, ...], ...], which: tuple[int, ...]) -> F
 
 
 def log_convolve(a: Floats, b: Floats) -> Floats:
-    """Log of the convolution of two arrays given by logs; cost the product of their lengths."""
+    """Return the log of the convolution of two arrays of logs; cost: product of lengths."""
     if len(a) > len(b):
         a, b = b, a
     out = np.full(len(a) + len(b) - 1, -math.inf)
@@ -293,7 +293,7 @@ def log_convolve(a: Floats, b: Floats) -> Floats:
 
 
 def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
-    """Logs of the distribution of a sum of ``count`` independent terms of one distribution.
+    """Return logs of the distribution of a sum of ``count`` independent, equal terms.
 
     Two values: binomial, O(count). Otherwise one convolution for each term.
     """
@@ -316,10 +316,10 @@ def log_power(steps: Sequence[tuple[int, float]], count: int) -> Floats:
 
 @singledispatch
 def row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
-    """Joint distribution [v, sum] of row i and the sum over rows of ``scores[which[i]][x_i]``.
+    """Return the joint distribution [v, sum] of record i and the sum of scores.
 
-    The general algorithm writes v before the digits of the sum, and takes the distribution of that
-    sum.
+    The sum is over records of ``scores[which[i]][x_i]``. The general algorithm puts v before the
+    digits of the sum, and uses the distribution of this longer sum.
     """
     shape = len(scores[which[i]]), largest_sum(scores, which) + 1
     law = score_law(prior, *_marked(scores, which, i))
@@ -328,14 +328,14 @@ def row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: i
 
 @singledispatch
 def log_row_score_law(prior: Distribution, scores: Sequence[Ints], which: Ints, i: int) -> Floats:
-    """Logs of :func:`row_score_law`, -inf only where impossible."""
+    """Return the logs of :func:`row_score_law`, -inf only if impossible."""
     shape = len(scores[which[i]]), largest_sum(scores, which) + 1
     logs = log_score_law(prior, *_marked(scores, which, i))
     return np.pad(logs, (0, math.prod(shape) - len(logs)), constant_values=-math.inf).reshape(shape)
 
 
 def _marked(scores: Sequence[Ints], which: Ints, i: int) -> tuple[list[Ints], Ints]:
-    """Return scores under which row i adds its value times the number of sums."""
+    """Return scores under which record i adds its value times the number of sums."""
     own = scores[which[i]]
     marked = own + np.arange(len(own)) * (largest_sum(scores, which) + 1)
     kinds = which.copy()
@@ -347,9 +347,9 @@ def _marked(scores: Sequence[Ints], which: Ints, i: int) -> tuple[list[Ints], In
 def _exchangeable_row_score_law(
     prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
 ) -> Floats:
-    """Take the share of the rows that hold each value, type by type. Cost O(types m).
+    """Use the share of records that hold each value, type by type. Cost O(types m).
 
-    Of rows with different scores, take the sums of the others, whose orders are equally likely.
+    For records with different scores, use the sums of the others, whose orders are equally likely.
     """
     if len(scores) > 1 < prior.space.n:
         own, others = scores[which[i]], arranged_law(scores, np.delete(which, i))
@@ -366,7 +366,7 @@ def _exchangeable_row_score_law(
 def _exchangeable_log_row_score_law(
     prior: Exchangeable, scores: Sequence[Ints], which: Ints, i: int
 ) -> Floats:
-    """Take the share of the rows that hold each value, type by type. Cost O(types m)."""
+    """Use the share of records that hold each value, type by type. Cost O(types m)."""
     logs = np.full((len(scores[0]), largest_sum(scores, which) + 1), -math.inf)
     if len(scores) > 1 < prior.space.n:
         others = arranged_law(scores, np.delete(which, i))
@@ -382,7 +382,7 @@ def _exchangeable_log_row_score_law(
 
 
 def _log_parts(prior: Exchangeable) -> list[Floats]:
-    """Return logs of the probabilities of the others' counts together with each value of a row."""
+    """Return log-probabilities of the others' counts together with each value of a record."""
     n, m = prior.space.n, prior.space.sizes[0]
     shares = without_one(np.ones(prior.type_weights.shape) / n)
     parts = []
@@ -394,7 +394,7 @@ def _log_parts(prior: Exchangeable) -> list[Floats]:
 
 
 def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
-    """Return the share of the rows that hold each value, [v, type]."""
+    """Return the share of records that hold each value, [v, type]."""
     return np.asarray(prior.counts[:, inside] / prior.space.n)
 
 
@@ -402,7 +402,7 @@ def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
 def row_score_laws(
     prior: Distribution, scores: Sequence[Ints], which: Ints, rows: Ints
 ) -> Iterator[Floats]:
-    """Yield :func:`row_score_law` of several rows."""
+    """Yield :func:`row_score_law` of several records."""
     for i in rows.tolist():
         yield row_score_law(prior, scores, which, i)
 
@@ -411,7 +411,7 @@ def row_score_laws(
 def _product_row_score_laws(
     prior: Product, scores: Sequence[Ints], which: Ints, rows: Ints
 ) -> Iterator[Floats]:
-    """Convolve the sums of the rows before and behind each. Cost O(sums^2) for each row."""
+    """Convolve the sums of the records before and after each. Cost O(sums^2) per record."""
     if len(rows) == 1:
         yield row_score_law(prior, scores, which, int(rows[0]))
         return
@@ -434,7 +434,7 @@ def _product_row_score_laws(
 def _markov_row_score_laws(
     prior: Markov, scores: Sequence[Ints], which: Ints, rows: Ints
 ) -> Iterator[Floats]:
-    """Convolve the sums before and behind each value. Cost O(m sums^2) for each row."""
+    """Convolve the sums before and after each value. Cost O(m sums^2) per record."""
     if len(rows) == 1:
         yield row_score_law(prior, scores, which, int(rows[0]))
         return
@@ -450,7 +450,7 @@ def _markov_row_score_laws(
 
 
 def _check_laws(prior: Distribution, scores: Sequence[Ints], which: Ints) -> int:
-    """Return the largest sum where distributions of the sums of all first and last rows fit."""
+    """Return the largest sum if distributions of the sums of all first and last records fit."""
     most = largest_sum(scores, which)
     work = prior.space.n * max(prior.space.sizes) * (most + 1)
     check.fits(work, "the laws of the sums before each row", "ask for one row")
@@ -458,7 +458,7 @@ def _check_laws(prior: Distribution, scores: Sequence[Ints], which: Ints) -> int
 
 
 def placed(joint: Floats, by: Ints, length: int | None = None) -> Floats:
-    """Return rows moved to the right, each by a number of its own, at the given length."""
+    """Return rows shifted to the right, each by its own number, at the given length."""
     width = joint.shape[1]
     out = np.zeros((len(joint), length or width + int(by.max())))
     for row, part, step in zip(out, joint, by.tolist(), strict=True):
@@ -467,10 +467,10 @@ def placed(joint: Floats, by: Ints, length: int | None = None) -> Floats:
 
 
 class Odds(NamedTuple):
-    """For pairs of answers that neighbours have: the largest ln p(x)/p(x'), and a size.
+    """The largest ln p(x)/p(x') and a size, for pairs of answers that neighbours have.
 
-    ``size`` bounds the sum of the absolute values of the logarithms that were added, of which the
-    odds have an error of a few ulp.
+    ``size`` bounds the sum of the absolute values of the added logarithms. The odds have an error
+    of a few ulp of it.
     """
 
     first: Ints
@@ -483,7 +483,7 @@ _NONE = Odds(*np.empty((2, 0), np.int64), *np.empty((2, 0)))
 
 
 def largest_odds(chunks: Iterable[Odds], answers: int) -> Odds:
-    """Take every pair of answers once, with its largest odds and size."""
+    """Return every pair of answers once, with its largest odds and size."""
     first, second, odds, size = (np.concatenate(part) for part in zip(_NONE, *chunks, strict=True))
     codes, place = np.unique(first * answers + second, return_inverse=True)
     best, most = np.full(len(codes), -math.inf), np.zeros(len(codes))
@@ -496,18 +496,18 @@ def largest_odds(chunks: Iterable[Odds], answers: int) -> Odds:
 def score_odds(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Iterable[Odds] | None:
     """Return the largest ln p(x)/p(x') for pairs of sums that neighbours x, x' have, p(x) > 0.
 
-    A pair may come up several times, and both sums may be equal. None where the prior has no
-    structure to take them from.
+    A pair may occur several times, and both sums may be equal. None if the structure of the prior
+    does not give them.
     """
     return None
 
 
 @score_odds.register
 def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
-    """Take the odds of single rows, and the sums of the others. Cost O(log n) for equal bits.
+    """Use the odds of single records, and the sums of the others. O(log n) for equal bits.
 
-    Rows of the same scores whose distributions have the same zeros leave the same sums to the
-    others.
+    Records with the same scores, whose distributions have the same zeros, leave the same sums to
+    the others.
     """
     rows = zip(prior.assignment.tolist(), which.tolist(), strict=True)
     kinds: dict[tuple[int, bytes], Floats] = {}
@@ -527,9 +527,9 @@ def _product_score_odds(prior: Product, scores: Sequence[Ints], which: Ints) -> 
 def _exchangeable_score_odds(
     prior: Exchangeable, scores: Sequence[Ints], which: Ints
 ) -> Iterator[Odds]:
-    """Take a row given the counts of the others, and the sums that these can have.
+    """Use a record given the counts of the others, and the possible sums of the others.
 
-    Cost O(types m^2) where all rows have the same scores.
+    Cost O(types m^2) if all records have the same scores.
     """
     lines, m, n = (
         prior.conditional_lines(np.arange(prior.space.n)),
@@ -554,7 +554,7 @@ def _exchangeable_score_odds(
 
 
 def _reach_by_type(scores: Sequence[Ints], which: Ints) -> dict[tuple[int, ...], int]:
-    """Return the set of sums of some rows for all counts of their values 1 .. m-1."""
+    """Return the set of sums of some records for all counts of their values 1 .. m-1."""
     steps = [score.tolist() for score in scores]
     m = len(steps[0])
     reach = {(0,) * (m - 1): 1}
@@ -570,11 +570,12 @@ def _reach_by_type(scores: Sequence[Ints], which: Ints) -> dict[tuple[int, ...],
 
 @score_odds.register
 def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> Iterator[Odds]:
-    """Take a row given its two neighbours, and the sums of the others. Cost O(n m^4 sums/64).
+    """Use a record given its two adjacent records, and the sums of the others.
 
-    Along the chain, ``before[a]`` is the set of sums of all rows so far, the last one being a,
-    ``open[kind, a]`` that of all rows but the last, which follows a, and ``after[kind, a, b]`` the
-    same when b came next, by the last row. The states m stand for no row before and none behind.
+    Cost O(n m^4 sums/64). Along the chain, ``before[a]`` is the set of sums of all records so far
+    if the last one is a. ``open[kind, a]`` is the set for all records but the last, which follows
+    a. ``after[kind, a, b]`` is the same if b came next, by the last record. State m means that
+    there is no record before or after.
     """
     m = len(prior.initial)
     work = prior.space.n * m**4 * (largest_sum(scores, which) // 64 + 1)
@@ -617,7 +618,7 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
 
 
 def _ratios(*factors: Floats) -> tuple[Floats, Floats]:
-    """Return ln p[s]/p[t] for the product p of some factors, -inf where p[s] = 0, and sizes."""
+    """Return ln p[s]/p[t] for the product p of some factors, -inf if p[s] = 0, and sizes."""
     m = len(factors[0])
     ratios, size = np.full((m, m), -math.inf), np.zeros((m, m))
     for s in np.flatnonzero(np.all(np.stack(factors) > 0, axis=0)):
@@ -627,7 +628,7 @@ def _ratios(*factors: Floats) -> tuple[Floats, Floats]:
 
 
 def _moves(rest: int, scores: Ints, ratios: Floats, size: Floats) -> Iterator[Odds]:
-    """Yield the odds of one row that moves from each value to each other, by the rest's sums."""
+    """Yield the odds of one record that changes its value, by the sums of the others."""
     sums = _members(rest)
     for s, t in zip(*np.nonzero(ratios > -math.inf), strict=True):
         if s != t:
@@ -636,7 +637,7 @@ def _moves(rest: int, scores: Ints, ratios: Floats, size: Floats) -> Iterator[Od
 
 
 def _reach(parts: Iterable[tuple[Ints, int]]) -> int:
-    """Return the set of sums of some rows, from their possible scores and numbers of rows."""
+    """Return the set of sums of some records, from their possible scores and counts."""
     sums = 1
     for scores, count in parts:
         steps = np.unique(scores)
@@ -664,9 +665,10 @@ def _members(sums: int) -> Ints:
 
 @singledispatch
 def score_surprise(prior: Distribution, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Sum of p(x) ln p(x) over the databases x with each sum of ``scores[which[i]][x_i]``.
+    """Return the sum of p(x) ln p(x) over the databases x with each sum of scores.
 
-    The general algorithm takes the vector of the prior. Cost O(N).
+    The sum is over records of ``scores[which[i]][x_i]``. The general algorithm uses the vector of
+    the prior. Cost O(N).
     """
     own = surprise(prior.as_dense("the entropy of databases behind a sum").probabilities())
     return np.asarray(np.bincount(sums(scores, which), own, largest_sum(scores, which) + 1))
@@ -692,7 +694,7 @@ def _product_score_surprise(prior: Product, scores: Sequence[Ints], which: Ints)
 def _exchangeable_score_surprise(
     prior: Exchangeable, scores: Sequence[Ints], which: Ints
 ) -> Floats:
-    """Take the types of databases. Cost O(types) where all rows have the same scores."""
+    """Use the types of databases. Cost O(types) if all records have the same scores."""
     total, inside = type_sums(prior, scores[0])
     weights, most = prior.type_weights[inside], largest_sum(scores, which)
     own = surprise(weights) - weights / weights.sum() * prior.log_class_sizes[inside]
@@ -703,7 +705,7 @@ def _exchangeable_score_surprise(
 
 @score_surprise.register
 def _markov_score_surprise(prior: Markov, scores: Sequence[Ints], which: Ints) -> Floats:
-    """Carry the mass and the surprise by sum and last row along the chain. O(n m^2 sums)."""
+    """Propagate mass and sum of p ln p by sum and last record. Cost O(n m^2 sums)."""
     m, T = len(prior.initial), prior.transition
     steps = (T / T.sum(axis=1, keepdims=True)).T
     bends = np.stack([surprise(row) for row in T]).T

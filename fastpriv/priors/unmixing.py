@@ -1,7 +1,7 @@
-"""Where E_i exists: the smallest epsilon at which R_epsilon^-1 p is a distribution.
+"""Existence of the posterior response: the smallest epsilon with R_epsilon^-1 p >= 0.
 
-The search is shared by vectors over databases and over types. For Markov chains of any length, a
-cone that the chain never leaves gives an upper bound.
+Vectors over databases and over types share the search. For Markov chains of any length, a cone that
+the chain never leaves gives an upper bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STEP = 0.25
 _WIDER = 1e-13
 #: Relative misfit of R p_Y to the prior beyond which a clipped p_Y is not its output distribution.
 _MISFIT = 1e-6
-#: How far a cone is widened before it is checked, so that rounding does not decide.
+#: Factor by which a cone is widened before it is checked, to cover rounding.
 _CONE_WIDENED = 1e-9
 #: Relative margin of the checks of a cone, above the rounding of sums over m <= 1000 values.
 _CONE_MARGIN = 1e-12
@@ -39,12 +39,12 @@ _CONE_MARGIN = 1e-12
 _CONE_STEPS = 100
 #: Relative width at which the bisection for a cone stops.
 _CONE_WIDTH = 1e-6
-#: Most values of a row whose corners are listed.
+#: Most values of a record whose corners are listed.
 _CORNERS = 8
 
 
 def rounding(n: int) -> float:
-    """Relative error of a prior that is right to a few ulp, after n axes of R^-1."""
+    """Relative error of a prior that is correct to a few ulp, after n axes of R^-1."""
     return (4 * n + 16) * ULP
 
 
@@ -53,16 +53,17 @@ def least_epsilon(
 ) -> float:
     """Search for eps_tilde between eps_hat and a bound from eps_X.
 
-    ``fails(e)`` is True only when R_e^-1 p has an entry that is negative beyond rounding. Below
-    the truth it may still be False, because R_e^-1 amplifies the rounding of the prior without
+    ``fails(e)`` is True only if R_e^-1 p has an entry that is negative beyond rounding. Below
+    eps_tilde it may still be False, because R_e^-1 amplifies the rounding of the prior without
     limit as e falls. Feasibility is upward closed (R_e = R_e' R_e'' for e < e'), so one certain
-    failure settles everything below it: walk down from above to the first one, then bisect.
+    failure decides all smaller e. The search steps down from above to the first failure, then
+    bisects.
     """
     # With g = 1/(e^e + m - 2), p_Y >= c p (2 - (1 + g (m-1) e^eps_X)^n): from here on it passes.
     upper = math.log(n * (m - 1) / math.log(2.0) + 1.0) + epsilon_x
     if epsilon_x == 0.0 or math.isinf(epsilon_x):
         return epsilon_x
-    # eps_hat itself fails only where it is not the answer, so the walk includes it.
+    # eps_hat fails only if it is not the answer, so the search includes it.
     lower = upper
     while lower > epsilon_hat and not fails(lower):
         upper, lower = lower, max(lower - _STEP, epsilon_hat)
@@ -79,9 +80,9 @@ def least_epsilon(
 
 
 def vector_threshold(prior: Distribution, vector: Callable[[], Floats]) -> float:
-    """Return eps_tilde through the vector of the distribution: about a hundred O(N n) transforms.
+    """Return eps_tilde through the vector of the distribution. Cost O(N n) for each step.
 
-    Numbers that doubles hold with all digits take compiled transforms, others wide ones.
+    Compiled transforms are used if doubles hold all digits, and wide numbers otherwise.
     """
     sizes = prior.space.sizes
     fails: Callable[[float], bool]
@@ -104,7 +105,7 @@ def surely_positive(law: Floats, sizes: Sequence[int], e: float) -> bool:
 
 
 def _any_below(law: Floats, sizes: Sequence[int], e: float, share: float) -> bool:
-    """Whether some entry of R_e^-1 p is below minus a share of that of |R_e^-1| p."""
+    """Whether some entry of R_e^-1 p is below minus a share of the entry of |R_e^-1| p."""
     from fastpriv.kernels import any_below
 
     down = [Symmetric(m, e).unmixing for m in sizes]
@@ -122,7 +123,7 @@ def _wide_fails(law: Wide, sizes: Sequence[int], e: float) -> bool:
 
 
 def wide_unmixed(law: Wide, sizes: Sequence[int], e: float) -> tuple[Wide, Wide]:
-    """Return R_e^-1 p, and |R_e^-1| p, which its rounding errors are relative to."""
+    """Return R_e^-1 p, and |R_e^-1| p, which scales its rounding errors."""
     value = size = law
     c = wide_exp(-e) * (-1.0 / math.expm1(-e))
     inner = math.prod(sizes)
@@ -135,11 +136,12 @@ def wide_unmixed(law: Wide, sizes: Sequence[int], e: float) -> tuple[Wide, Wide]
 
 
 def tilde_bound(sizes: Sequence[int], spread: float) -> float:
-    """Return a closed upper bound on eps_tilde from eps_X = ``spread`` and the row sizes.
+    """Return a closed upper bound on eps_tilde from eps_X = ``spread`` and the record sizes.
 
-    R_e^(-1) p is non-negative when 2^(1/n) - 1 >= (m-1) e^(eps_X) / (e^e + m - 2) for every row:
-    the terms of odd distance in the inverse are then at most those of even distance. So eps_tilde
-    <= ln((m-1) e^(eps_X) / (2^(1/n) - 1) - m + 2), which is below ln(n (m-1)/ln 2 + 1) + eps_X.
+    R_e^(-1) p is non-negative if 2^(1/n) - 1 >= (m-1) e^(eps_X) / (e^e + m - 2) for every record:
+    the terms of odd distance in the inverse are then at most the terms of even distance. So
+    eps_tilde <= ln((m-1) e^(eps_X) / (2^(1/n) - 1) - m + 2), which is below ln(n (m-1)/ln 2 + 1) +
+    eps_X.
     """
     sizes = [m for m in sizes if m > 1]
     if not sizes:
@@ -158,7 +160,7 @@ def log_misfit(p: Floats, q: Floats) -> float:
 
 
 def wide_misfit(p: Wide, q: Wide, sizes: Sequence[int], epsilon: float) -> float:
-    """Return the largest |ln p(x)/(R q)(x)| where doubles do not hold all digits of p or q."""
+    """Return the largest |ln p(x)/(R q)(x)| if doubles do not hold all digits of p or q."""
     mixed = wide_home(q, sizes, epsilon) * math.prod(Symmetric(m, epsilon).stay for m in sizes)
     if not (mixed.mantissa > 0.0).all():
         return math.inf
@@ -188,13 +190,14 @@ def clipped(
 
 
 def chain_bound(initial: Floats, transition: Floats, low: float, high: float) -> float:
-    """Return an epsilon from which E_i exists for a chain of any length; ``high`` is one.
+    """Return an epsilon from which the posterior response exists, for a chain of any length.
 
-    With M_y = diag(R^-1[., y]) the output distribution is q(y) = initial M_y1 T M_y2 ... 1. After
-    M_y a row vector f has a positive entry at y only. If the ratios -f_s/f_y stay below some U[y,
-    s] for every next step, and sum_s U[y, s] <= 1, then q >= 0 whatever the length. The smallest
-    such U is the limit of an iteration. A bisection then finds the smallest epsilon with one.
-    Feasibility is upward closed, so every epsilon that passes is a bound.
+    ``high`` is such an epsilon. With M_y = diag(R^-1[., y]) the output distribution is q(y) =
+    initial M_y1 T M_y2 ... 1. After M_y a row vector f has a positive entry only at y. Suppose that
+    the ratios -f_s/f_y stay below some U[y, s] for every next step, and sum_s U[y, s] <= 1. Then q
+    >= 0 for any length. The smallest such U is the limit of an iteration, and a bisection finds the
+    smallest epsilon with one. Feasibility is upward closed, so every epsilon that passes is an
+    upper bound.
     """
     while high - low > _CONE_WIDTH * high:
         middle = 0.5 * (low + high)
@@ -206,7 +209,7 @@ def chain_bound(initial: Floats, transition: Floats, low: float, high: float) ->
 
 
 def _stays(initial: Floats, transition: Floats, epsilon: float) -> bool:
-    """Whether some cone holds all partial products at this epsilon."""
+    """Whether some cone contains all partial products at this epsilon."""
     m = len(initial)
     # R^-1 has 1 + (m-1) k on the diagonal and -k beside it.
     k = -Symmetric(m, epsilon).unmixing
@@ -232,9 +235,9 @@ def _stays(initial: Floats, transition: Floats, epsilon: float) -> bool:
 
 
 def _ahead(transition: Floats, share: float, bound: Floats) -> Floats | None:
-    """Return the largest ratios -f_s/f_y after one more row, None where a sign is not certain.
+    """Return the largest ratios -f_s/f_y after one more record, None if a sign is uncertain.
 
-    Before the row f is 1 at z and -u_s beside it, 0 <= u_s <= bound[z, s]. Its image g = f T has
+    Before the record f is 1 at z and -u_s elsewhere, 0 <= u_s <= bound[z, s]. Its image g = f T has
     g_s / g_y as a ratio of linear functions of u, which is largest at a corner of the box.
     """
     m = len(transition)
@@ -257,7 +260,7 @@ def _ahead(transition: Floats, share: float, bound: Floats) -> Floats | None:
 
 
 def opposite_path(initial: Floats, transition: Floats, n: int) -> float:
-    """Return the largest ln p(x)/p(y) over paths x, y that differ in every row. Cost O(n m^4)."""
+    """Return the largest ln p(x)/p(y) over paths that differ in every record. Cost O(n m^4)."""
     from fastpriv.kernels import markov_best_path
 
     a, b = np.array(list(itertools.permutations(range(len(initial)), 2))).T
@@ -267,9 +270,9 @@ def opposite_path(initial: Floats, transition: Floats, n: int) -> float:
 
 
 def log_mean_inverse(initial: Floats, transition: Floats, n: int, epsilon: float) -> float:
-    """Return ln sum_y q(y)/p(y), q = R^-1 p, with decimals enough for what cancels.
+    """Return ln sum_y q(y)/p(y), q = R^-1 p, with enough decimals for the cancellation.
 
-    The forward recursion over pairs (hidden value, output), O(n m^4) decimal operations.
+    The forward recursion over pairs (hidden value, output) takes O(n m^4) decimal operations.
     """
     from decimal import Decimal, localcontext
 

@@ -1,4 +1,4 @@
-"""Local mechanisms that practice uses: reports that support some of the values of one row."""
+"""Local mechanisms: messages that support some of the values of one record."""
 
 from fastpriv.channels.local.hadamard import HadamardChannel
 from fastpriv.channels.local.hashing import HashingChannel

@@ -1,4 +1,4 @@
-"""Hadamard response: a report is a column of a block of Hadamard matrices."""
+"""Hadamard response: a message is a column of a block of Hadamard matrices."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class HadamardChannel(SupportChannel):
     """Hadamard response: B blocks of b columns each, both powers of two.
 
     Value x belongs to block x mod B and to row j = 1 + x // B of a Hadamard matrix of order b. The
-    report is one of the B b columns; it supports x if it lies in the block of x and the entry of
+    message is one of the B b columns. It supports x if it lies in the block of x and the entry of
     the matrix, (-1)^(bits that j and the column share), is 1. Every value has b/2 such columns,
-    each e^epsilon times as likely as any other (Acharya, Sun and Zhang 2019; B = 1 is their
-    mechanism for small epsilon). The estimate of a count is (e^epsilon + 2B - 1)/(e^epsilon - 1)
-    times the sum of the signs of its row over the reports of its block, a Walsh-Hadamard
-    transform: in the mean it is 0 for every other value, of whatever block.
+    each e^epsilon times as likely as any other. The estimate of a count is (e^epsilon + 2B -
+    1)/(e^epsilon - 1) times the sum of the signs of its row over the messages of its block. It is
+    unbiased, and a Walsh-Hadamard transform computes it.
 
     Parameters
     ----------
@@ -39,7 +38,11 @@ class HadamardChannel(SupportChannel):
     epsilon : float
         Differential privacy level, at least 0.
     blocks : int, optional
-        Number of blocks B, a power of two of at most k; by default the best one.
+        Number of blocks B, a power of two of at most k. Default: the number of smallest variance.
+
+    Notes
+    -----
+    Acharya, Sun and Zhang 2019; B = 1 is their mechanism for small epsilon.
 
     Examples
     --------
@@ -98,7 +101,7 @@ class HadamardChannel(SupportChannel):
 
     @property
     def empty_mass(self) -> Decimal:
-        """A column that is odd with every row of its block: only blocks of one or two rows."""
+        """Probability under b of no support: needs blocks of one or two rows."""
         full = self.k - self.blocks * (self._rows - 1)  # blocks that have the last row as well
         missed = {1: 2, 2: 4}  # one column in two, or in four
         lost = Fraction(0)
@@ -108,7 +111,7 @@ class HadamardChannel(SupportChannel):
         return Decimal(lost.numerator) / lost.denominator / self.blocks
 
     def masses(self, weights: Floats) -> Floats:
-        """Half the weight of the block, and half the signed sum over its rows."""
+        """Return half the weight of the block, plus half the signed sum over its rows."""
         table = self._table(weights)
         return np.asarray(0.5 * (table.sum(axis=1, keepdims=True) + walsh(table))).reshape(-1)
 
@@ -122,8 +125,8 @@ class HadamardChannel(SupportChannel):
     def draw_messages(self, values: Ints, source: Source) -> Codes:
         """Draw an even column of the block inside; outside an odd one, or another block.
 
-        A column of the wrong parity is mended by one bit that the row has: parities are then
-        uniform among columns of their kind.
+        In a column of the wrong parity, the bit at the lowest set bit of the row is flipped.
+        Columns of the right parity are then uniform.
         """
         block, row = self._place(values)
         inside = self._thresholds.draw(len(values), source)
@@ -140,18 +143,18 @@ class HadamardChannel(SupportChannel):
         return counts.astype(np.float64)
 
     def supports(self, tally: Floats) -> Floats:
-        """Half the reports of the block, and half their signed sum."""
+        """Return half the messages of the block, plus half their signed sum."""
         counts = tally.reshape(self.blocks, self.columns)
         both = 0.5 * (counts.sum(axis=1, keepdims=True) + walsh(counts))
         block, row = self._place(np.arange(self.k))
         return np.asarray(both[block, row])
 
     def variance(self, share: float = 0.0) -> float:
-        """Variance of an estimated count, for each record, where a share of records hold it.
+        """Return the variance of an estimated count per record, if a share of records holds it.
 
-        With e the factor that draws realise, a record adds (e + 2B - 1)/(e - 1)^2 times e + 1 if
-        it belongs to the block of the value and times 2 if not, less 1 if it holds the value. The
-        value is one of a largest block, and the other records hold all other values alike.
+        With e the factor that draws realise, a record adds (e + 2B - 1)/(e - 1)^2 times e + 1 if it
+        belongs to the block of the value and times 2 if not, less 1 if it holds the value. The
+        value is in a largest block, and the other records are uniform over the other values.
 
         Parameters
         ----------
@@ -178,7 +181,7 @@ class HadamardChannel(SupportChannel):
 
 
 def _variance(odds: Fraction, blocks: int, k: int, share: Fraction) -> Fraction:
-    """Variance for each record, those of other values being spread evenly over them."""
+    """Return the variance per record, with other records uniform over the other values."""
     rows = -(-k // blocks)
     spread = (odds + 2 * blocks - 1) / (odds - 1) ** 2
     near = Fraction(rows - 1, k - 1)

@@ -1,4 +1,4 @@
-"""Local hashing: a report is a random hash function and a noisy hash value."""
+"""Local hashing: a message is a random hash function and a noisy hash value."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ from fastpriv.spaces import Space
 
 __all__ = ["HashingChannel"]
 
-#: Most vectors that transforms go over, which takes some seconds.
+#: Most vectors that transforms run over.
 MOST_VECTORS = 1 << 24
 
 
 class HashingChannel(SupportChannel):
-    """Local hashing: a hash function drawn at random, and randomised response on its value.
+    """Local hashing: a random hash function, and randomised response on the hash value.
 
     A value is written with t digits in base g, a prime, and hashed to h_a(x) = <a, x> mod g. The
-    seed a is a point of the projective geometry PG(t-1, g): a vector of t digits whose first digit
-    other than 0 is 1, all equally likely. Two values have equal hashes with probability exactly
-    (g^(t-1) - 1)/(g^t - 1) < 1/g, since that is the share of seeds on a hyperplane. Nothing is
-    assumed about a hash function: the distribution of reports is known, estimates are unbiased and
-    their variance is a formula. The best g is about e^epsilon + 1 (optimised local hashing: Wang,
-    Blocki, Li and Jha 2017). A report is the pair (number of the seed, noisy hash value).
+    seed a is uniform over the points of the projective geometry PG(t-1, g): vectors of t digits
+    whose first nonzero digit is 1. Two values have equal hashes with probability exactly (g^(t-1) -
+    1)/(g^t - 1) < 1/g. So estimates are unbiased and their variance is a formula. A message is the
+    pair (number of the seed, noisy hash value).
 
     Parameters
     ----------
@@ -45,7 +43,8 @@ class HashingChannel(SupportChannel):
     epsilon : float
         Differential privacy level, at least 0.
     g : int, optional
-        Number of hash values, a prime; by default the best one with g^t up to 2^24.
+        Number of hash values, a prime. Default: the best one with g^t up to 2^24, about e^epsilon +
+        1 (optimised local hashing: Wang, Blocki, Li and Jha 2017).
 
     Examples
     --------
@@ -99,9 +98,9 @@ class HashingChannel(SupportChannel):
 
     @cached_property
     def empty_mass(self) -> Decimal:
-        """The seeds (1, 0, ..., 0) alone: the first digit takes fewer than g values.
+        """Probability under b of no support: only the seed (1, 0, ..., 0) misses hash values.
 
-        All other seeds hash the values with first digit 0, which all occur, to everything.
+        All other seeds hash the values with first digit 0, which all occur, to every hash value.
         """
         block = self.g ** (self.geometry.t - 1)
         digits = -(-self.k // block)
@@ -136,7 +135,7 @@ def prime(number: Any, name: str) -> int:
 
 
 def check_field(q: int, t: int) -> None:
-    """Refuse vectors of F_q^t that are too many for transforms over all of them."""
+    """Raise an error if F_q^t has too many vectors for transforms over all of them."""
     if q**t > MOST_VECTORS:
         raise TooLarge(
             f"transforms over {q}^{t} vectors are not made, more than {short(MOST_VECTORS)}; leave "
@@ -145,7 +144,7 @@ def check_field(q: int, t: int) -> None:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Probabilities that a report of a uniform distribution supports a value, and two values."""
+    """Return the probabilities that a uniform message supports a value, and two values."""
     q = geometry.q
     same = Fraction(q ** (geometry.t - 1) - 1, geometry.vectors - 1)
     return Fraction(1, q), same / q

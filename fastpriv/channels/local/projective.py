@@ -1,4 +1,4 @@
-"""Projective geometry response: a report is a point, and supports the values on its hyperplane."""
+"""Projective geometry response: a message is a point; it supports values on its hyperplane."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["ProjectiveChannel"]
 
 
 class ProjectiveChannel(SupportChannel):
-    """Projective geometry response: values and reports are points of PG(t-1, q), q a prime.
+    """Projective geometry response: values and messages are points of PG(t-1, q), q a prime.
 
-    A report y supports the values x with <x, y> = 0, and is e^epsilon times as likely if it
-    supports the true one (Feldman, Nelson, Nguyen and Talwar 2022). Every value is supported by
-    (q^(t-1) - 1)/(q - 1) reports and every two values by (q^(t-2) - 1)/(q - 1). With q about
-    e^epsilon + 1 the variance is nearly that of subset selection, while a report is one number of
-    about ln k nats. The dimension t is the smallest with (q^t - 1)/(q - 1) >= k points.
+    A message y supports the values x with <x, y> = 0, and is e^epsilon times as likely if it
+    supports the true value (Feldman, Nelson, Nguyen and Talwar 2022). Every value is supported by
+    (q^(t-1) - 1)/(q - 1) messages and every two values by (q^(t-2) - 1)/(q - 1). With q about
+    e^epsilon + 1 the variance is close to the variance of subset selection, and a message is one
+    number of about ln k nats. The dimension t is the smallest with (q^t - 1)/(q - 1) >= k points.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ProjectiveChannel(SupportChannel):
     epsilon : float
         Differential privacy level, at least 0.
     q : int, optional
-        A prime; by default the best one with q^(t-1) up to 2^24.
+        A prime. Default: the best one with q^(t-1) up to 2^24.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class ProjectiveChannel(SupportChannel):
         """Draw a vector y with <x, y> = 0, other than 0, or with <x, y> = 1; then its point.
 
         A point on the hyperplane of x has q - 1 such vectors, a point off it one. All digits of y
-        but one are free: x has a digit 1, at which y is what it has to be.
+        but one are free: the digit where x is 1 is determined by the others.
         """
         geometry, q, n = self.geometry, self.q, len(values)
         x = geometry.vectors_of(values)
@@ -119,7 +119,7 @@ class ProjectiveChannel(SupportChannel):
 
 
 def _completed(drawn: Ints, x: Ints, lead: Ints, product: Ints, q: int) -> Ints:
-    """Insert the digit at ``lead``, where x is 1, that makes <x, y> what it has to be."""
+    """Insert the digit at ``lead``, where x is 1, that gives <x, y> its value."""
     n, t = x.shape
     columns = np.arange(t)
     # The free digits fill the places other than the leading one, in order.
@@ -146,7 +146,7 @@ def _dimension(q: int, k: int) -> int:
 
 
 def _chances(geometry: Geometry) -> tuple[Fraction, Fraction]:
-    """Probabilities that a uniform point supports a value, and two values."""
+    """Return the probabilities that a uniform point supports a value, and two values."""
     q, t, points = geometry.q, geometry.t, geometry.points
     single = Fraction((q ** (t - 1) - 1) // (q - 1), points)
     return single, Fraction((q ** (t - 2) - 1) // (q - 1), points)

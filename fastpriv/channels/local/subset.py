@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of values of a fixed size."""
+"""Subset selection: a message is a set of values of a fixed size."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from fastpriv.spaces import Space
 
 __all__ = ["SubsetChannel"]
 
-#: Numbers of all reports of one call.
+#: Most numbers in all messages of one call.
 _DRAWN = 1 << 28
 
 
 class SubsetChannel(SupportChannel):
-    """Subset selection: the report is a set of ``size`` of the k values.
+    """Subset selection: the message is a set of ``size`` of the k values.
 
-    A set that holds the value is e^epsilon times as likely as one that does not. With
-    size = k/(e^epsilon + 1), rounded to the better side, its mean squared error is asymptotically
-    the smallest that the level allows (Ye and Barg 2018); size = 1 is randomised response.
+    A set that holds the true value is e^epsilon times as likely as a set that does not. With size =
+    k/(e^epsilon + 1), rounded to the better side, its mean squared error is asymptotically the
+    smallest at the level (Ye and Barg 2018). Size 1 is randomised response.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SubsetChannel(SupportChannel):
     epsilon : float
         Differential privacy level, at least 0.
     size : int, optional
-        Number of values in a report, below k; by default the best one.
+        Number of values in a message, below k. Default: the size of smallest variance.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class SubsetChannel(SupportChannel):
 
 
 def _chances(k: int, size: int) -> tuple[Fraction, Fraction]:
-    """Probabilities that a random subset holds a value, and two values."""
+    """Return the probabilities that a random subset holds a value, and two values."""
     return Fraction(size, k), Fraction(size * (size - 1), k * (k - 1))
 
 
@@ -149,10 +149,10 @@ def _best_size(channel: SupportChannel) -> int:
 
 
 def design_variance(channel: SupportChannel, single: Fraction, pair: Fraction) -> float:
-    """Compare designs by (e^epsilon - 1)^2 times the variance for each record at a share of 1/k.
+    """Return (e^epsilon - 1)^2 times the variance per record at a share of 1/k.
 
-    ``single`` and ``pair`` are the probabilities that a report of the distribution b supports a
-    value, and two.
+    ``single`` and ``pair`` are the probabilities that a message of the distribution b supports a
+    value, and two values.
     """
     odds, k = float(min(channel.odds, Decimal(10**9))), channel.k
     total = 1.0 + (odds - 1.0) * float(single)

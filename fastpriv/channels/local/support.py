@@ -1,4 +1,4 @@
-"""Reports that support some values: what every local mechanism of this room has in common."""
+"""Messages that support some values: the common part of the local mechanisms."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ from fastpriv.spaces import Space
 
 __all__ = ["SupportChannel"]
 
-#: Digits enough for every number that is rounded to a double here, also at a level of 1e-8.
+#: Digits of decimals, enough for every number that is rounded to a double, even at level 1e-8.
 EXACT = Context(prec=60)
-#: Largest level: e^epsilon is within the range of these decimals.
+#: Largest level: e^epsilon does not overflow these decimals.
 _MOST = 1e5
-#: Most values of a row.
+#: Most values of a record.
 MOST_VALUES = 1 << 22
-#: Most entries of a matrix that is searched or summed where a structure would give a bracket.
+#: Most entries of a matrix that is used if a structure would give only a bracket.
 SMALL = 1 << 16
 
 
 class SupportChannel(AbstractChannel):
-    """One row of k values; a report y supports the values of a set S(y).
+    """One record of k values; a message y supports the values of a set S(y).
 
-    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi, where b is a
-    distribution of reports under which every value is supported with the same probability pi. Two
-    values are both supported with a probability pi_2 that depends on the kind of pair only, mostly
-    on nothing. These few numbers, and the distribution of the size of S(y), are all that most
-    measures need: the matrix, with as many columns as there are reports, is never formed.
+    p(y|x) = b(y) e^(epsilon [x in S(y)]) / Z with Z = 1 + (e^epsilon - 1) pi. Here b is a
+    distribution of messages under which every value is supported with the same probability pi. Two
+    values are both supported with a probability pi_2 that depends only on the kind of pair. Most
+    measures need only these numbers and the distribution of the size of S(y), not the matrix.
 
-    A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2
-    of every kind of pair that exists) and ``growth``, the factor that its sampler realises in
-    place of e^epsilon. It defines ``draw_messages``, ``members`` and ``tally``, and ``masses``
-    where its reports are equally likely under b and can be listed.
+    A subclass sets ``epsilon``, ``space``, ``output_space``, ``inclusion`` (pi), ``joint`` (pi_2 of
+    every kind of pair that exists) and ``growth``, the factor that its sampler realises instead of
+    e^epsilon. It defines ``draw_messages``, ``members`` and ``tally``. It defines ``masses`` if its
+    messages are equally likely under b and can be listed.
 
     Examples
     --------
@@ -60,21 +59,21 @@ class SupportChannel(AbstractChannel):
     array([1., 2., 0., 1.])
     """
 
-    #: The level that was asked for; what is drawn has at most this level.
+    #: The requested level; draws have at most this level.
     epsilon: float
-    #: Probability that a report of the distribution b supports a value.
+    #: Probability that a message of the distribution b supports a value.
     inclusion: Fraction
     #: Probability that it supports both of two values, for every kind of pair.
     joint: tuple[Fraction, ...]
-    #: The factor that draws realise in place of e^epsilon, exactly.
+    #: The exact factor that draws realise instead of e^epsilon.
     growth: Fraction
-    #: Number of reports where they are few enough to be listed, otherwise None.
+    #: Number of messages if they can be listed, otherwise None.
     listed: int | None = None
-    #: What defines the mechanism beside k and epsilon.
+    #: Parameters of the mechanism other than k and epsilon.
     _parameter: ClassVar[str]
-    #: Numbers in a report, None where a report is one number.
+    #: Numbers in a message, None if a message is one number.
     width: int | None = None
-    #: Whether any permutation of the values leaves the mechanism as it is.
+    #: Whether every permutation of the values leaves the mechanism unchanged.
     symmetric: bool = False
 
     def _set(self, k: int, epsilon: float) -> None:
@@ -86,48 +85,48 @@ class SupportChannel(AbstractChannel):
         """Number of values."""
         return self.space.sizes[0]
 
-    # What the subclasses know of themselves.
+    # Defined by the subclasses.
 
     @abstractmethod
     def support_table(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """List b(y) and [x in S(y)], a (k, K) array; asked only where they are few."""
+        """List b(y) and [x in S(y)], a (k, K) array; only if messages can be listed."""
 
     @abstractmethod
     def members(self, report: Ints) -> NDArray[np.bool_]:
-        """Return which values one report supports, given as a row of the output space."""
+        """Return the values that one message supports, given as an element of the output space."""
 
     @abstractmethod
     def tally(self, reports: Codes) -> Floats:
-        """Count reports in a way that adds up over parts and that estimates can be made of."""
+        """Count messages in a form that adds up over parts and from which counts are estimated."""
 
     def supports(self, tally: Floats) -> Floats:
-        """Return by how many of the counted reports every value is supported."""
+        """Return how many of the counted messages support each value."""
         return tally
 
     @property
     @abstractmethod
     def empty_mass(self) -> Decimal:
-        """Probability under b that a report supports no value."""
+        """Probability under b that a message supports no value."""
 
     def masses(self, weights: Floats) -> Floats:
-        """Return the sum of weights over S(y) for every listed report y."""
+        """Return the sum of weights over S(y) for every listed message y."""
         raise NotImplementedError
 
-    # What follows for all of them.
+    # Common to all subclasses.
 
     @cached_property
     def odds(self) -> Decimal:
-        """The factor e^epsilon that measures are about."""
+        """The factor e^epsilon that measures use."""
         with localcontext(EXACT):
             return 1 + self.excess
 
     @cached_property
     def excess(self) -> Decimal:
-        """That factor less 1, with all its digits however small epsilon is."""
+        """That factor less 1, with all its digits even for small epsilon."""
         if self.epsilon == 0.0:
             return Decimal(0)
         epsilon = Decimal(self.epsilon)
-        lost = max(0, -epsilon.adjusted())  # digits that the 1 takes
+        lost = max(0, -epsilon.adjusted())  # digits lost to the 1
         with localcontext(Context(prec=EXACT.prec + lost)):
             return epsilon.exp() - 1
 
@@ -138,7 +137,7 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def shrink(self) -> tuple[float, float]:
-        """The inverse r of the factor, and 1 - r, both to the last digit."""
+        """The inverse r of the factor, and 1 - r, both rounded correctly."""
         with localcontext(EXACT):
             return float(1 / self.odds), float(self.excess / self.odds)
 
@@ -148,11 +147,11 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def separation(self) -> Fraction:
-        """Largest probability under b that a message supports just one of two values."""
+        """Largest probability under b that a message supports exactly one of two values."""
         return self.inclusion - min(self.joint)
 
     def most_different_rows(self) -> Floats:
-        """Rows of the two values that differ most, outputs of equal likelihood ratio merged."""
+        """Rows of the two values that differ most; outputs of equal likelihood ratio are merged."""
         with localcontext(EXACT):
             own = _decimal(self.separation) / self.total_weight()
             more, less = float(own * self.odds), float(own)
@@ -160,9 +159,9 @@ class SupportChannel(AbstractChannel):
         return np.array([[more, less, rest], [less, more, rest]])
 
     def matrix(self) -> Floats:
-        """Return W[x, y] = p(y|x), an array of k rows and a column for each report.
+        """Return W[x, y] = p(y|x), an array of k rows and a column for each message.
 
-        It is rounded inwards: its level is at most that of the channel.
+        It is rounded inwards: its level is at most the level of the channel.
         """
         with localcontext(EXACT):
             odds = Decimal(inner_level(self.level, 1, self.k)).exp()
@@ -174,7 +173,7 @@ class SupportChannel(AbstractChannel):
 
     @property
     def matrix_error(self) -> float:
-        """Entries are weights of an output, rounded."""
+        """Bound on the relative error of entries, which are rounded weights of an output."""
         return (self.k + 8) * ULP
 
     def _rounded(self, odds: Decimal) -> Floats:
@@ -187,7 +186,7 @@ class SupportChannel(AbstractChannel):
         return np.ascontiguousarray(base * np.where(member, high, low))
 
     def is_small(self) -> bool:
-        """Whether the matrix is small enough to be taken instead of a bracket."""
+        """Whether the matrix is small enough to be used instead of a bracket."""
         return self.k * self.output_count <= SMALL
 
     def check_matrix_fits(self) -> None:
@@ -211,17 +210,17 @@ class SupportChannel(AbstractChannel):
 
     @abstractmethod
     def draw_messages(self, values: Ints, source: Source) -> Codes:
-        """Draw a report for every value."""
+        """Draw a message for every value."""
 
     # Frequencies.
 
     def support_counts(self, reports: ArrayLike) -> Floats:
-        """Return by how many reports every value is supported.
+        """Return how many messages support each value.
 
         Parameters
         ----------
         reports : integer array
-            What ``sample`` returned, or part of it.
+            The result of ``sample``, or part of it.
         """
         return self.supports(self.tally(self.checked_reports(reports)))
 
@@ -242,10 +241,10 @@ class SupportChannel(AbstractChannel):
 
     @cached_property
     def response(self) -> tuple[Fraction, Fraction]:
-        """Probabilities that a report supports its own value, and that it supports another one.
+        """Probabilities that a message supports its own value, and that it supports another value.
 
-        Where there are several kinds of pairs, another one of the kind that is supported together
-        most often.
+        If there are several kinds of pairs, the other value is of the kind that is supported
+        together most often.
         """
         total = 1 + (self.growth - 1) * self.inclusion
         pairs = max(self.joint)
@@ -253,12 +252,12 @@ class SupportChannel(AbstractChannel):
         return own, (self.inclusion + (self.growth - 1) * pairs) / total
 
     def variance(self, share: float = 0.0) -> float:
-        """Variance of an estimated count, for each record, where a share of records hold it.
+        """Return the variance of an estimated count per record, if a share of records holds it.
 
-        With p and q the probabilities of :attr:`response`, the estimate of n_x is
-        (c_x - n q)/(p - q), c_x being the number of reports that support x. For a fixed table its
-        variance is (n_x p (1-p) + (n - n_x) q (1-q))/(p - q)^2 (Wang, Blocki, Li and Jha 2017,
-        Theorem 2). These are the probabilities that draws realise, as fractions.
+        With p and q the probabilities of :attr:`response`, the estimate of n_x is (c_x - n q)/(p -
+        q), where c_x is the number of messages that support x. For a fixed table its variance is
+        (n_x p (1-p) + (n - n_x) q (1-q))/(p - q)^2 (Wang, Blocki, Li and Jha 2017, Theorem 2). p
+        and q are the exact probabilities of the draws.
 
         Parameters
         ----------
@@ -270,14 +269,14 @@ class SupportChannel(AbstractChannel):
         return float(held * own + (1 - held) * other)
 
     def _record_variances(self) -> tuple[Fraction, Fraction]:
-        """Return what a record that holds the value, and one that does not, add to the variance."""
+        """Return the variance added by a record that holds the value, and by one that does not."""
         p, q = self.response
         if p == q:
             raise cannot_undo()
         return p * (1 - p) / (p - q) ** 2, q * (1 - q) / (p - q) ** 2
 
     def moments(self, tally: Floats, n: int) -> tuple[Floats, Floats]:
-        """Estimate counts of all values from a tally of n reports, and the variances."""
+        """Estimate counts of all values from a tally of n messages, and the variances."""
         own, other = map(float, self._record_variances())
         p, q = self.response
         estimates = (self.supports(tally) - n * float(q)) / float(p - q)

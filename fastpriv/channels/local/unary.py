@@ -1,4 +1,4 @@
-"""Unary encoding: a report has a bit for every value."""
+"""Unary encoding: a message has a bit for every value."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ __all__ = ["UnaryChannel"]
 
 OPTIMISED = "optimised"
 SYMMETRIC = "symmetric"
-#: Bits of all reports of one call.
+#: Most bits in all messages of one call.
 _DRAWN = 1 << 30
 
 
 class UnaryChannel(SupportChannel):
-    """Unary encoding: a report is k bits, each flipped by itself.
+    """Unary encoding: a message is k bits, each flipped independently.
 
-    The bit of the true value is 1 with probability p, every other bit with probability q, and the
-    level is ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1),
-    symmetric encoding, as in RAPPOR, p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and
-    Jha 2017). Both p and q are multiples of 2^-64, q rounded up: what is drawn is this channel
-    itself, and its level is at most epsilon. Given the number of ones a report is that of subset
-    selection.
+    The bit of the true value is 1 with probability p, every other bit with probability q. The level
+    is ln p (1-q) / (q (1-p)). Optimised encoding has p = 1/2 and q = 1/(e^epsilon + 1). Symmetric
+    encoding, as in RAPPOR, has p = 1 - q and q = 1/(e^(epsilon/2) + 1) (Wang, Blocki, Li and Jha
+    2017). Both p and q are multiples of 2^-64, and q is rounded up. The sampler draws exactly from
+    this channel, and its level is at most epsilon.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ class UnaryChannel(SupportChannel):
     epsilon : float
         Differential privacy level, at least 0.
     encoding : {"optimised", "symmetric"}
-        Which p and q.
+        The choice of p and q.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class UnaryChannel(SupportChannel):
             exact = WORDS / (1 + share.exp()) + Decimal("1e-30")
             off = int(exact.to_integral_value(ROUND_CEILING)) if self.epsilon else WORDS // 2
         #: Of 2^64 words, how many set the bit of the true value, and each other bit.
-        self._words_off = min(off, WORDS // 2)  # no more than the true value's, at any epsilon
+        self._words_off = min(off, WORDS // 2)  # at most the true value's, at any epsilon
         self._words_on = WORDS - self._words_off if encoding == SYMMETRIC else WORDS // 2
         p, q = self.chances
         self.growth = p * (1 - q) / (q * (1 - p))

@@ -1,7 +1,7 @@
-"""Engines of the privacy programs: which one solves a program, and in which order.
+"""Engines of the privacy programs, and the order in which they are tried.
 
-``vertex`` takes HiGHS to a vertex; ``interior`` follows the central path. Both return a point and a
-lower bound that certificates proved.
+``vertex`` uses HiGHS to reach a vertex; ``interior`` follows the central path. Both return a point
+and a certified lower bound.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from fastpriv.design.engines import interior, vertex
 from fastpriv.design.engines.interior import Iterate
 from fastpriv.errors import SolverFailure
 
-#: Up to so many pairs the simplex method of HiGHS is faster than the interior-point method.
+#: Up to this many pairs the simplex method of HiGHS is tried first.
 _FEW_PAIRS = 2_000
-#: Up to so many pairs HiGHS finishes what rounding kept the interior-point method from.
+#: Up to this many pairs HiGHS finishes if rounding stops the interior-point method.
 _FINISHED_PAIRS = 60_000
-#: Relative gap below which rounding often does so.
+#: Relative gap below which rounding often stops the interior-point method.
 _SMALL_GAP = 1e-7
 
 
 class Run(Protocol):
-    """Moves a point towards the optimum until the gap is met or the time is over."""
+    """Move a point towards the optimum until the gap is met or the time is over."""
 
     def __call__(self, cone: ListedCone, gap: float, clock: Clock) -> Iterate:
         """Return the best point and lower bound."""
 
 
 class Engine(NamedTuple):
-    """An engine, and what of the engine before it lets it run."""
+    """An engine, and the condition under which it runs after the previous one."""
 
     name: str
     run: Run
@@ -55,7 +55,7 @@ def plan(pairs: int, gap: float, engine: str) -> list[Engine]:
     gap : float
         Relative gap to reach.
     engine : {"auto", "interior", "highs"}
-        The engine that was asked for.
+        The requested engine.
     """
     if engine == "highs":
         return [_HIGHS]
@@ -75,7 +75,7 @@ def solve(cone: Cone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, s
     """
     if not isinstance(cone, ListedCone):  # only the interior-point method has a working set
         return interior.run(cone, gap, clock), "interior"
-    if not len(cone.source):  # nothing has to look alike
+    if not len(cone.source):  # no inputs are related
         return _cheapest(cone), "interior" if engine == "interior" else "highs"
     best: tuple[Iterate, str] | None = None
     failure: SolverFailure | None = None

@@ -1,19 +1,19 @@
 """An interior-point method for the privacy programs, block by block.
 
 Only the sums B v = b couple the outputs. So a Newton step factors the normal matrix H = A' (w/s) A
-of each output by itself and solves one small system with as many unknowns as there are equations.
-Iterates are strictly inside the cone, hence private as they stand.
+of each output separately. It then solves one small system with as many unknowns as there are
+equations. Iterates are strictly inside the cone, hence private.
 
-Three things make it converge where the textbook method stalls. It starts at the analytic centre,
-found by Newton's method first, where multipliers w ~ 1/s are dual feasible up to the cost.
-Complementarity is kept even in class masses, not in single entries, which span too many orders of
-magnitude. And w is refined after every step: rounding in A v, divided by a tiny s, would otherwise
-leave a dual residual that no certificate survives.
+Three changes to the textbook method avoid stalls. The method starts at the analytic centre, found
+by Newton's method, where multipliers w ~ 1/s are dual feasible up to the cost. Complementarity is
+kept even in class masses, not in single entries, which span too many orders of magnitude. And w is
+refined after every step: rounding in A v, divided by a tiny s, would otherwise leave a dual
+residual too large for a certificate.
 
-A metric on N inputs asks for about N^2 pairs of every output, but only about N of them are tight.
-The method then keeps a working set of pairs. Steps are cut so that every pair holds, in the set or
-not; after each step the pairs that came nearest join the set. Blocks are dense there, a
-factorisation costs N^3 for every output, and correctors of N^2 each (Gondzio 1996) follow it.
+A metric on N inputs has about N^2 pairs for every output, but only about N of them are tight. The
+method then keeps a working set of pairs. Steps are cut so that every pair holds, in the set or not.
+After each step the nearest pairs join the set. Blocks are dense in this case. A factorisation costs
+N^3 for every output, and correctors of N^2 each (Gondzio 1996) follow it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from fastpriv.design.certificate import Progress, lower_bound
 from fastpriv.design.cone import Cone, GrowingCone, ListedCone
 from fastpriv.design.problem import OutOfTime
 
-#: Steps after which the method is given up; 20 to 40 are usual.
+#: Maximum number of steps.
 _MAX_STEPS = 200
 #: Newton steps towards the analytic centre.
 _MAX_CENTRING = 80
-#: Share of the way to the boundary that a step goes.
+#: Share of the distance to the boundary that a step covers.
 _STEP = 0.95
 #: The same on the way to the centre.
 _CENTRING_STEP = 0.9
-#: Length below which a step is of no use.
+#: Smallest useful length of a step.
 _SHORTEST_STEP = 1e-10
 #: Length below which the corrector overshot.
 _OVERSHOT = 0.1
@@ -50,37 +50,37 @@ _STALLS_BELOW = 1e-3
 _FIRST = 20.0
 #: Largest relative error of the sums of a point whose value counts.
 _SOUND = 1e-6
-#: Rounds of refinement of the multipliers, and the residual that is small enough.
+#: Rounds of refinement of the multipliers, and the residual at which they stop.
 _REFINEMENTS = 2
 _RESIDUAL = 1e-9
 #: Correctors of outlying products after a dense factorisation.
 _CORRECTORS = 4
-#: How much longer a step a corrector aims at, and how much longer it must make the steps.
+#: Aimed increase of a step by a corrector, and the smallest increase that is accepted.
 _LONGER = 0.3
 _WORTH = 0.02
-#: Operations of a factorisation that are done without a look at the clock.
+#: Most operations of a factorisation between two checks of the clock.
 _UNWATCHED = 1e7
-#: Operations that take longer than waking a thread.
+#: Fewest operations for a separate thread.
 _THREAD = 2e5
-#: Added to the unit diagonals of scaled matrices, a few times what their rounding takes away.
+#: Added to the unit diagonals of scaled matrices, a few times their rounding error.
 _LISTED_SHIFT = 1e-15
 _DENSE_SHIFT = 1e-14
 
 
 class Iterate(NamedTuple):
-    """What an engine reached: a point and the best lower bound."""
+    """Result of an engine: a point and the best lower bound."""
 
     v: Floats
     bound: float
 
 
 def step_length(x: Floats, dx: Floats, share: float) -> float:
-    """Return the step that goes ``share`` of the way to the boundary x >= 0, at most 1."""
+    """Return the step that covers ``share`` of the way to the boundary x >= 0, at most 1."""
     return min(1.0, share / max(1e-300, float((-dx / x).max())))
 
 
 def run(cone: Cone, gap: float, clock: Clock) -> Iterate:
-    """Minimise until the certified relative gap is met, the time is over, or rounding wins.
+    """Minimise until the certified relative gap is met, time is over, or rounding dominates.
 
     Raises ``OutOfTime`` if the time is over before the first step.
     """
@@ -129,7 +129,7 @@ def _follow(
 
 
 def _centre(cone: Cone, newton: Bordered, clock: Clock) -> tuple[Floats, Floats]:
-    """Newton's method for the analytic centre, the point with the largest product of slacks."""
+    """Find the analytic centre, the point with the largest product of slacks, by Newton."""
     v = cone.start
     s = cone.slack(v)
     for step in range(_MAX_CENTRING):
@@ -152,7 +152,7 @@ def _centre(cone: Cone, newton: Bordered, clock: Clock) -> tuple[Floats, Floats]
 
 
 def _refined(cone: Cone, newton: Bordered, w: Floats, goal: Floats, curve: Floats) -> Floats:
-    """Bring A' w to the goal, correcting multipliers in proportion to their size."""
+    """Bring A' w to the goal, with corrections in proportion to the multipliers."""
     for _ in range(_REFINEMENTS):
         residual = goal - cone.adjoint(w)
         if np.abs(residual).max() <= _RESIDUAL * cone.cost.max():
@@ -163,7 +163,7 @@ def _refined(cone: Cone, newton: Bordered, w: Floats, goal: Floats, curve: Float
 
 
 class _Move(NamedTuple):
-    """A Newton direction, and how far to go in v and in w."""
+    """A Newton direction, and the step lengths in v and in w."""
 
     dmu: Floats
     dv: Floats
@@ -210,7 +210,7 @@ class _Directions(NamedTuple):
         return move
 
     def _corrected(self, move: _Move, aim: Floats, target: float) -> _Move:
-        """Correct products that would lie far from the target, while this lengthens steps."""
+        """Correct products that are far from the target, while this lengthens steps."""
         s, w = self.s, self.w
         for _ in range(self.newton.blocks.correctors):
             along, across = min(1.0, move.along + _LONGER), min(1.0, move.across + _LONGER)
@@ -232,7 +232,7 @@ class Blocks(Protocol):
     shift: float
 
     def factor(self, weight: Floats) -> Floats | None:
-        """Factor all blocks and return B H^-1 B'; None if rounding or the clock won."""
+        """Factor all blocks and return B H^-1 B'; None if rounding or the clock stops it."""
 
     def solve(self, right: Floats) -> Floats:
         """Return H^-1 right."""
@@ -248,7 +248,7 @@ class Bordered:
         self.cone, self.blocks = cone, blocks
 
     def factor(self, weight: Floats) -> bool:
-        """Factor the blocks and their coupling; False if rounding or the clock won."""
+        """Factor the blocks and their coupling; False if rounding or the clock stops it."""
         from scipy.linalg import cho_factor
 
         schur = self.blocks.factor(weight)
@@ -266,7 +266,7 @@ class Bordered:
         return True
 
     def direction(self, pull: Floats, missing: Floats) -> tuple[Floats, Floats]:
-        """Return (dmu, dv); where numbers overflow, it is not finite, and callers look."""
+        """Return (dmu, dv); not finite if numbers overflow, which callers check."""
         from scipy.linalg import cho_solve
 
         free = self.blocks.solve(pull)
@@ -285,17 +285,17 @@ class BandedBlocks:
     def __init__(self, cone: ListedCone, clock: Clock) -> None:
         self.cone, self.clock = cone, clock
         sizes = np.diff(cone.starts)
-        #: Blocks between two looks at the clock.
+        #: Blocks between two checks of the clock.
         self.stride = max(1, int(_UNWATCHED / float((sizes * (cone.bands + 1.0) ** 2).mean())))
-        #: Blocks that are worth a thread of their own when they are solved.
+        #: Fewest blocks for a separate thread in a solve.
         self.grain = 1 + int(_THREAD / float((sizes * (cone.bands + 1.0)).mean()))
-        #: Where the factor of each block begins, and where the last ends.
+        #: Start of the factor of each block, and end of the last.
         self.places = np.concatenate([[0], np.cumsum(sizes * (cone.bands + 1))]).astype(np.int64)
         self.factors = np.empty(int(self.places[-1]))
         self.scales = np.empty(len(cone.row))
 
     def factor(self, weight: Floats) -> Floats | None:
-        """Factor all blocks; the clock is looked at between them, as they are large."""
+        """Factor all blocks; the clock is checked between them, as they are large."""
         cone, equations = self.cone, len(self.cone.total)
 
         def part(first: int, last: int) -> Floats:
@@ -327,7 +327,7 @@ class BandedBlocks:
         return out
 
     def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
-        """Solve once more: factors are thin."""
+        """Solve once more, since the factors are narrow."""
         return self.solve(pull + dmu[self.cone.row])
 
 
@@ -348,7 +348,7 @@ class DenseBlocks:
         self.sums[np.arange(size), cone.row] = 1.0
 
     def factor(self, weight: Floats) -> Floats | None:
-        """Factor the normal matrix of every output, and spread the equations over it."""
+        """Factor the normal matrix of every output, and compute H^-1 B'."""
         from scipy.linalg.lapack import dpotrf, dtrtrs
 
         cone = self.cone
@@ -361,7 +361,7 @@ class DenseBlocks:
             scale = 1.0 / np.sqrt(np.diagonal(normal))
             normal *= scale[:, None] * scale
             np.fill_diagonal(normal, 1.0 + self.shift)
-            # The matrix is symmetric: its transpose is the same one in Fortran's order.
+            # The matrix is symmetric: its transpose is the same matrix in Fortran order.
             _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
             if failed or not np.isfinite(scale).all() or self.clock.left() == 0.0:
                 return None
@@ -383,5 +383,5 @@ class DenseBlocks:
         return out
 
     def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
-        """Add what the equations were spread to."""
+        """Add the contribution of the equations."""
         return np.asarray(free + self.spread @ dmu)

@@ -1,9 +1,9 @@
 """The privacy programs by HiGHS, to a vertex.
 
 Variables are scaled so that every equation sums to one, and pairs so that their two coefficients
-are each other's inverses. HiGHS stops at an absolute dual tolerance. If that leaves a certified gap
-that is too wide, costs are scaled up until the optimum is of order one, and the simplex method
-goes on from its last basis.
+are inverses of each other. HiGHS stops at an absolute dual tolerance. If the certified gap is still
+too wide, costs are scaled up until the optimum is of order one, and the simplex method continues
+from its last basis.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from fastpriv.errors import SolverFailure
 _TOTAL = 1024.0
 #: Scaled optimum of each round: tolerances are 1e-10 of the largest cost, then of the optimum.
 _OPTIMA = (1.0, 1e3)
-#: Up to so many pairs the simplex method is faster than the interior-point method of HiGHS.
+#: Up to this many pairs the simplex method is used, not the interior-point method of HiGHS.
 _SIMPLEX_PAIRS = 20_000
 #: Smallest unit of the prices, relative to the largest cost: smaller ones underflow.
 _SMALLEST_UNIT = 1e-200
-#: Seconds that HiGHS is given at least.
+#: Smallest time limit of HiGHS, in seconds.
 _AT_LEAST = 1e-3
 
 
 def run(cone: ListedCone, gap: float, clock: Clock) -> Iterate:
-    """Minimise to a vertex; raise ``SolverFailure`` where HiGHS stops without one.
+    """Minimise to a vertex; raise ``SolverFailure`` if HiGHS stops without one.
 
-    The gap says when the certificate is good enough. HiGHS itself always goes to its tolerance.
+    The gap decides whether the certificate is good enough. HiGHS itself always runs to its
+    tolerance.
     """
     size = cone.total[cone.row] / _TOTAL
     cost = cone.cost * size
@@ -56,7 +57,7 @@ def run(cone: ListedCone, gap: float, clock: Clock) -> Iterate:
         except SolverFailure:
             if best is None:
                 raise
-            break  # the first vertex is worth what its certificate proves
+            break  # keep the first vertex and its certificate
         w = np.maximum(answer.duals[: len(scale)], 0.0) * (unit / scale)
         v, bound = np.maximum(answer.values, 0.0) * size, lower_bound(cone, w)
         if best is None or cone.cost @ v - bound < cone.cost @ best.v - best.bound:
@@ -67,7 +68,7 @@ def run(cone: ListedCone, gap: float, clock: Clock) -> Iterate:
 
 
 def _rows(cone: ListedCone, size: Floats) -> tuple[Rows, Floats]:
-    """Return the constraints in u = v / size, pairs first, and what each pair was divided by."""
+    """Return the constraints in u = v / size, pairs first, and the divisor of each pair."""
     reach = (1.0 + cone.growth) * cone.ratio * size[cone.target]
     scale = np.sqrt(reach * size[cone.source])
     pairs = Block(

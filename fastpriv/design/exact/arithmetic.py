@@ -14,9 +14,9 @@ import numpy as np
 from fastpriv._core.extras import optional
 from fastpriv.errors import TooLarge
 
-#: Relative distance of the ratio from e^epsilon, times epsilon where that is below one.
+#: Relative distance of the ratio from e^epsilon, times epsilon if that is below one.
 _DISTANCE = Fraction(1, 10**15)
-#: Digits of logarithms and exponentials beyond those that the argument needs.
+#: Digits of logarithms and exponentials beyond the digits that the argument needs.
 _DIGITS = 60
 #: Largest level: its e^epsilon has some 4,300 digits.
 _MAX_LEVEL = 1e4
@@ -25,9 +25,9 @@ _MAX_LEVEL = 1e4
 def ratio_below(epsilon: float, least: Fraction = Fraction(0)) -> Fraction:
     """Return the fraction of smallest denominator just below e^epsilon, not below ``least``.
 
-    Its distance from e^epsilon is at most 1e-15 min(1, epsilon) e^epsilon, so that its logarithm
-    has the relative accuracy of a float also where epsilon is tiny. ``least`` must be no more
-    than e^epsilon; :func:`is_at_most_exp` decides that.
+    Its distance from e^epsilon is at most 1e-15 min(1, epsilon) e^epsilon. Its logarithm therefore
+    has the relative accuracy of a float even for tiny epsilon. ``least`` must be at most e^epsilon;
+    :func:`is_at_most_exp` decides that.
     """
     if epsilon == 0.0:
         return Fraction(1)
@@ -47,7 +47,7 @@ def ratio_above(epsilon: float) -> Fraction:
 def is_at_most_exp(value: Fraction, epsilon: float) -> bool:
     """Decide whether a rational number is at most e^epsilon.
 
-    e^epsilon is irrational unless epsilon is 0, so that enough digits settle every case.
+    e^epsilon is irrational unless epsilon is 0, so enough digits decide every case.
     """
     if epsilon == 0.0:
         return value <= 1
@@ -96,7 +96,7 @@ def level_bounds(value: Fraction) -> tuple[float, float]:
 def simplest(low: Fraction, high: Fraction) -> Fraction:
     """Return the fraction of smallest denominator in ``[low, high]``, 0 < low <= high.
 
-    Descent in the Stern-Brocot tree: the continued fractions of both ends as far as they agree.
+    Descent in the Stern-Brocot tree: the common part of the continued fractions of both bounds.
     """
     whole = low.numerator // low.denominator
     if whole == low:
@@ -107,13 +107,13 @@ def simplest(low: Fraction, high: Fraction) -> Fraction:
 
 
 def whole_numbers(values: Iterable[float]) -> list[int]:
-    """Return the floats times the smallest power of two that makes all of them whole."""
+    """Return the floats times the smallest power of two that makes all of them integers."""
     exact = [Fraction(value) for value in values]
     unit = max(value.denominator for value in exact)
     return [int(value * unit) for value in exact]
 
 
-#: Largest system that plain fractions solve where python-flint is not installed.
+#: Largest system that plain fractions solve if python-flint is not installed.
 _PLAIN = 8
 #: From this size on, p-adic lifting is faster than elimination.
 _LIFTED = 8
@@ -123,10 +123,10 @@ Columns = Sequence[Sequence[int]]
 
 
 def solve_system(columns: Columns, right: Sequence[int]) -> tuple[list[int], int]:
-    """Solve M x = right for the matrix with the given columns: numerators over one denominator.
+    """Solve M x = right for the matrix with the given columns: numerators and one denominator.
 
     The denominator is positive. Cost O(T^3) operations on numbers of T times the digits of an
-    entry, by python-flint; without it, plain fractions solve the smallest systems.
+    entry, by python-flint. Without it, plain fractions solve the smallest systems.
     """
     return _solve_rows(list(zip(*columns, strict=True)), right)
 
@@ -170,10 +170,10 @@ def over_one(values: Sequence[Fraction]) -> tuple[list[int], int]:
 
 
 def independent_columns(columns: Columns) -> list[int]:
-    """Return the places of the first independent columns among many, as many as there are rows.
+    """Return the indices of the first independent columns, as many as there are rows.
 
-    Elimination modulo a prime: what is independent there is independent. Columns whose
-    determinant the prime divides are passed over, which costs a column and no correctness.
+    Elimination modulo a prime: columns that are independent modulo the prime are independent.
+    Columns whose determinant the prime divides are skipped, which is still correct.
     """
     size = len(columns[0])
     table = np.array([[n % _PRIME for n in column] for column in columns], dtype=np.int64)
@@ -186,7 +186,7 @@ def independent_columns(columns: Columns) -> list[int]:
         place = int(open_places[0])
         used[place] = True
         kept.append(j)
-        # Clear this place in the later columns by multiples of this one.
+        # Eliminate this entry in the later columns by multiples of this one.
         inverse = pow(int(table[j, place]), -1, _PRIME)
         factors = table[j + 1 :, place] * inverse % _PRIME
         table[j + 1 :] = (table[j + 1 :] - factors[:, None] * table[j]) % _PRIME

@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 
 __all__ = ["ExactCurve", "ExactPiece", "exact_curve", "hamming_threshold"]
 
-#: Most pieces before giving up.
+#: Most pieces of a curve.
 _MOST_PIECES = 10_000
-#: Where the search starts: this far into the range of ratios.
+#: Start of the search, as a share of the range of ratios.
 _START = Fraction(1, 2**12)
-#: How far beyond a break point the next piece is looked for, relative to it.
+#: Relative distance beyond a break point at which the next piece is searched for.
 _STEPS = [Fraction(1, 2**k) for k in (40, 60, 80)]
 Coefficients = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactPiece:
-    """One closed form of the curve, and over which levels it holds.
+    """One closed form of the curve, and the levels at which it holds.
 
     Attributes
     ----------
     low, high : float
-        Levels of its ends, rounded to the nearest float that the isolating interval allows.
+        Lower and upper level of the piece, rounded to the nearest float in the isolating interval.
     numerator, denominator : tuple of int
         Coefficients of 1, a, a^2, ... with a = e^epsilon; the quotient is the minimum distortion.
     pattern : frozenset
-        The rays in use, ``(row distribution, output type, powers)``: the first two numbers count
-        the programs (one unless rows are independent) and their outputs.
+        The rays in use, ``(record distribution, output type, powers)``. The first two numbers index
+        the programs (one unless records are independent) and their outputs.
     ratios : pair of pairs of Fraction
-        Rational numbers around e^low and around e^high, with no other break point inside.
+        Rational numbers around e^low and around e^high, without another break point inside.
 
     Examples
     --------
@@ -91,14 +91,14 @@ class ExactCurve:
     Attributes
     ----------
     prior : Distribution
-        Whose curve it is.
+        The prior of the curve.
     notion : {"dp", "identifiability"}
-        Of which program.
+        The program of the curve.
     pieces : tuple of ExactPiece
-        From the lowest level to the highest; each ends where the next begins.
+        Pieces from the lowest level to the highest; each ends where the next begins.
     least : Fraction
-        The largest ratio of neighbours under the prior, which identifiability cannot go below;
-        1 for differential privacy.
+        The largest ratio of neighbours under the prior, a lower bound for identifiability; 1 for
+        differential privacy.
 
     Examples
     --------
@@ -119,13 +119,13 @@ class ExactCurve:
 
     @property
     def breaks(self) -> list[float]:
-        """Levels at which one closed form takes over from another."""
+        """Levels at which the closed form changes."""
         return [piece.high for piece in self.pieces[:-1]]
 
     def value(self, epsilon: float) -> Fraction:
         """Return the minimum distortion at the rational ratio just below e^epsilon.
 
-        It is the very number that the exact program has for that level. Cost one evaluation.
+        It equals the value of the exact program at that level.
         """
         low, high = self.pieces[0].low, self.pieces[-1].high
         epsilon = check.real(epsilon, "epsilon", low, high)
@@ -142,9 +142,9 @@ class ExactCurve:
         )
 
     def to_latex(self) -> str:
-        """Return the curve as LaTeX cases, a standing for e^epsilon.
+        """Return the curve as LaTeX cases, with a for e^epsilon.
 
-        Break points are written to six digits; ``pieces`` has them to all digits.
+        Break points are written to six digits; ``pieces`` has all digits.
         """
         star = "d" if self.notion == "dp" else "i"
         lines = [
@@ -172,9 +172,9 @@ def exact_curve(
     prior : Distribution or 1-D array
         Distribution of the databases; a vector is the distribution of one record.
     low, high : float
-        Between which levels. For identifiability, ``low`` is at least ``prior.epsilon_x()``.
+        Range of levels, in nats. For identifiability, ``low`` is at least ``prior.epsilon_x()``.
     notion : {"dp", "identifiability"}
-        Which program.
+        The program to solve.
 
     Returns
     -------
@@ -184,10 +184,10 @@ def exact_curve(
     Notes
     -----
     On one pattern the scales and the multipliers of a vertex are quotients of polynomials in
-    e^epsilon, so the pattern stays optimal until one of them changes its sign: that root is a
-    break point, from which the exact simplex goes on. Every sign is decided exactly, so the curve
-    is proved and not sampled. Needs python-flint. Cost per piece: one system of T equations in
-    polynomials of degree T n, T the number of types of databases; made for T up to some 20.
+    e^epsilon. The pattern stays optimal until one of them changes its sign. That root is a break
+    point, at which the exact simplex method continues. Every sign is decided exactly, so the curve
+    is proved. Needs python-flint. Cost per piece: one system of T equations in polynomials of
+    degree T n, T the number of types of databases; meant for T up to some 20.
 
     Examples
     --------
@@ -256,10 +256,10 @@ def _walk(
 
 
 def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis, Fraction] | None:
-    """Return the basis that takes over at a break point, and a ratio at which it is optimal.
+    """Return the basis that is optimal after a break point, and a ratio at which it is optimal.
 
-    It is proved back to the break point itself, and not only from beyond it. Break points that
-    rounded priors move apart by 1e-16 need a closer look. None where the limit is reached.
+    It is proved back to the break point itself. Several distances are tried, because a rounded
+    prior may separate break points by 1e-16. None if the limit is reached.
     """
     for step in _STEPS:
         at = step_over(root, up, limit, step)
@@ -278,7 +278,7 @@ def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis,
 def _joined(
     prior: Distribution, tracks: Sequence[list[_Stretch]], low: float, high: float
 ) -> tuple[ExactPiece, ...]:
-    """Add up the curves of the programs, on the common refinement of their pieces."""
+    """Add the curves of the programs, on the common refinement of their pieces."""
     counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     places = [0] * len(tracks)
     pieces: list[ExactPiece] = []
@@ -320,7 +320,7 @@ def _same_end(a: End, b: End) -> bool:
 
 
 def _merged(pieces: Sequence[ExactPiece]) -> list[ExactPiece]:
-    """Join neighbours of one pattern: only the proof changed between them."""
+    """Join adjacent pieces with the same pattern, which differ only in the proof."""
     joined: list[ExactPiece] = []
     for piece in pieces:
         last = joined[-1] if joined else None
@@ -352,12 +352,12 @@ def _latex(coefficients: Sequence[int]) -> str:
     return " ".join(words) or "0"
 
 
-#: Largest prior whose lower bound is read off its vector.
+#: Largest prior whose vector is used for a lower bound.
 _MAX_DENSE = 1 << 20
 
 
 def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
-    """Return the level from which on randomised response solves PD-DP, exactly.
+    """Return the level from which randomised response solves PD-DP, exactly.
 
     Parameters
     ----------
@@ -367,19 +367,19 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
     Returns
     -------
     Bracket
-        At every level from ``upper`` on, randomised response is optimal; at ``lower`` it is not
-        (unless that is 0). Some 1e-12 apart where the exact programs can be solved; otherwise
-        ``upper`` is ``prior.epsilon_hat()`` and ``lower`` a necessary condition.
+        From ``upper`` on, randomised response is optimal; at ``lower`` it is not (unless that is
+        0). The bounds are some 1e-12 apart if the exact programs can be solved. Otherwise ``upper``
+        is ``prior.epsilon_hat()`` and ``lower`` is a necessary condition.
 
     Notes
     -----
-    ``prior.epsilon_hat()`` is sufficient, and exact for independent rows. For dependent rows the
-    threshold is lower. Randomised response has one dual candidate, and is optimal where its
-    supplies can be routed away from every output; the flows are polynomials in e^epsilon, followed
+    ``prior.epsilon_hat()`` is sufficient, and exact for independent records. For dependent records
+    the threshold is lower. Randomised response has one dual candidate. It is optimal if its
+    supplies can be routed away from every output. The flows are polynomials in e^epsilon, followed
     down from ``epsilon_hat`` to the first that changes its sign. Needs python-flint; the cost is
-    that of one piece of :func:`fastpriv.exact_curve`.
+    the cost of one piece of :func:`fastpriv.exact_curve`.
 
-    Necessary: e^epsilon >= mean over rows of 1/p(x_i | x_-i) - m_i + 1, for every database x.
+    Necessary: e^epsilon >= mean over records of 1/p(x_i | x_-i) - m_i + 1, for every database x.
 
     Examples
     --------
@@ -413,9 +413,9 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
 def _necessary(prior: Distribution) -> float:
     """Return a lower bound on the threshold of randomised response. Cost O(N n).
 
-    A database x differs from some y in every row. No arc away from y leaves it, so what reaches
-    it must be non-negative: the sum over rows of (e^epsilon + m_i - 1) p(x) less the sum of p
-    along row i.
+    A database x differs from some y in every record. No arc away from y leaves x, so its net flow
+    must be non-negative: the sum over records of (e^epsilon + m_i - 1) p(x) less the sum of p along
+    record i.
     """
     sizes = prior.space.sizes
     if prior.space.size > _MAX_DENSE or min(sizes) < 2:

@@ -1,7 +1,7 @@
 """The ratios over which a basis of rays stays optimal, proved by signs of polynomials in a.
 
 Python-flint's ``fmpz_poly`` does the arithmetic. Roots are isolated by Descartes' rule of signs on
-ever smaller intervals, so every statement about a sign is exact.
+shrinking intervals, so every sign is exact.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def evaluate(q: Poly, at: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class Root:
-    """The only root of ``poly``, which has no double ones, between two rational numbers."""
+    """The only root of ``poly`` between two rational numbers; ``poly`` has no double roots."""
 
     poly: Poly
     low: Fraction
@@ -93,7 +93,7 @@ def _changes(q: Poly) -> int:
 
 
 def _between(q: Poly, low: Fraction, high: Fraction | None) -> int:
-    """Bound the number of roots in the open interval: exact where it says 0 or 1."""
+    """Bound the number of roots in the open interval; exact if the bound is 0 or 1."""
     degree = q.degree()
     common = low.denominator * (high.denominator if high is not None else 1)
     start = low.numerator * (common // low.denominator)
@@ -134,7 +134,7 @@ def _height(q: Poly) -> Fraction:
 
 
 def _isolate(q: Poly, low: Fraction, high: Fraction, up: bool) -> Root | None:
-    """Depth-first bisection, the half nearer to the start first."""
+    """Bisect depth first, the half nearer to the start first."""
     waiting = [(low, high)]
     while waiting:
         low, high = waiting.pop()
@@ -170,7 +170,7 @@ def refine(root: Root, fine: int = _FINE) -> Root:
     q, low, high = root.poly, root.low, root.high
     if low == high:
         return root
-    # An end of the interval may itself be a root; signs are read just inside.
+    # A bound of the interval may itself be a root; signs are read just inside.
     sign = _sign_after(q, low)
     while (high - low) * 2**fine > high:
         middle = _middle(low, high)
@@ -181,12 +181,12 @@ def refine(root: Root, fine: int = _FINE) -> Root:
             low = middle
         else:
             high = middle
-    near = simplest(low, high)  # a rational root is one of few digits
+    near = simplest(low, high)  # a rational root has few digits
     return Root(q, near, near) if evaluate(q, near) == 0 else Root(q, low, high)
 
 
 def nearer(first: Root, second: Root, up: bool) -> Root:
-    """Return the one of two roots that comes first in a direction; either, if they are one."""
+    """Return the root that comes first in a direction; either, if they are equal."""
     if first.same(second):
         return first
     fine = 8
@@ -209,8 +209,8 @@ def solve_polynomials(
     """Solve M x = right for a matrix of polynomials, or M' x = right: numerators, denominator.
 
     Entries are lists of non-negative coefficients. The system is solved once, at a power of two
-    beyond all coefficients of the determinants in Cramer's rule (which their values at 1 bound),
-    and the coefficients are read off as digits.
+    beyond all coefficients of the determinants in Cramer's rule. Their values at 1 bound these
+    coefficients. The coefficients of the result are its digits.
     """
     flint = _flint()
     size = len(columns)
@@ -253,7 +253,7 @@ def _value(entry: Sequence[int], at: int) -> int:
 
 
 def _digits(number: int, digit: int) -> Poly:
-    """Read the coefficients of a polynomial off its value at 2^digit."""
+    """Return the coefficients of a polynomial, the digits of its value at 2^digit."""
     negative, number = number < 0, abs(number)
     half, mask = 1 << (digit - 1), (1 << digit) - 1
     coefficients = []
@@ -267,15 +267,15 @@ def _digits(number: int, digit: int) -> Poly:
     return polynomial(coefficients)
 
 
-#: How far beyond a root the next point is tried, relative to it.
+#: Relative distance beyond a root at which the next point is tried.
 BEYOND = Fraction(1, 2**40)
-#: Ratios at which a basis is remembered.
+#: Most ratios at which a basis is cached.
 _KEPT = 16
 
 
 @dataclass(frozen=True)
 class End:
-    """Where a pattern stops being optimal: a root, or the limit of what was looked at."""
+    """The ratio at which a pattern stops being optimal: a root, or the limit of the search."""
 
     root: Root | None
     limit: Fraction | None
@@ -390,7 +390,7 @@ class Basis:
     def flows(self, k: int, proof: Certificate) -> Iterator[Poly]:
         """Yield the slack of an output and the flows on a spanning tree of its tight arcs.
 
-        None of them may change its sign for the proof to hold.
+        The proof holds while none of them changes its sign.
         """
         output = self.program.outputs[k]
         numerators, denominator = self.multipliers
@@ -410,10 +410,10 @@ class Basis:
 
 
 def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> End | None:
-    """Follow a basis that is optimal at ``at`` towards ``limit`` as far as it stays optimal.
+    """Follow a basis that is optimal at ``at`` towards ``limit`` while it stays optimal.
 
-    First as far as its scales stay feasible, then every output as far as it has a proof. Returns
-    None where the basis is not optimal at ``at``.
+    The scales must stay feasible, and every output must have a proof. Returns None if the basis is
+    not optimal at ``at``.
     """
     if not basis.feasible(at):
         return None
@@ -432,10 +432,10 @@ def reach(basis: Basis, at: Fraction, limit: Fraction | None, up: bool) -> End |
 def _follow_proof(
     basis: Basis, k: int, proof: Certificate, at: Fraction, limit: Fraction | None, up: bool
 ) -> Root | None:
-    """Return where an output has no proof any more, None if that is not before the limit.
+    """Return the end of an output's proof, None if that is not before the limit.
 
-    Where one flow fails, another one takes over if it holds from just beyond the root back to
-    that very root.
+    If one flow fails, another one replaces it if it holds from just beyond the root back to the
+    root itself.
     """
     while True:
         first = _first(basis.flows(k, proof), at, limit, up)
@@ -453,7 +453,7 @@ def _follow_proof(
 
 
 def _past(back: Root, first: Root, up: bool) -> bool:
-    """Whether one root lies strictly behind another, seen in the direction of travel."""
+    """Whether one root lies strictly behind another, in the direction of travel."""
     return back.high < first.low if up else back.low > first.high
 
 

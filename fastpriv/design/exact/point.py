@@ -39,7 +39,7 @@ from fastpriv.priors import Distribution, Product
 
 
 def solve_exact(prior: Distribution, epsilon: float, joint: bool) -> ExactSolution:
-    """Solve PD-DP, or PD-I where ``joint``, at the rational number just below e^epsilon."""
+    """Solve PD-DP, or PD-I if ``joint``, at the rational number just below e^epsilon."""
     method, programs = programs_of(prior, joint)
     ratio = _ratio(prior, programs, epsilon, joint)
     for program in programs:
@@ -55,14 +55,14 @@ def solve_exact(prior: Distribution, epsilon: float, joint: bool) -> ExactSoluti
 def _ratio(
     prior: Distribution, programs: Sequence[IntegerProgram], epsilon: float, joint: bool
 ) -> Fraction:
-    """Return the ratio that stands for e^epsilon; PD-I must leave room for the prior's own."""
+    """Return the ratio used for e^epsilon; for PD-I it is at least the prior's own ratio."""
     return ratio_below(epsilon, least_ratio(prior, programs, epsilon) if joint else Fraction(0))
 
 
 def least_ratio(
     prior: Distribution, programs: Sequence[IntegerProgram], epsilon: float
 ) -> Fraction:
-    """Return e^eps_X exactly: the smallest ratio of PD-I, which e^epsilon must not be below."""
+    """Return e^eps_X exactly, the smallest ratio of PD-I and a lower bound on e^epsilon."""
     spread = [_spread(program) for program in programs]
     if None in spread:
         raise Infeasible(
@@ -79,7 +79,7 @@ def least_ratio(
 
 
 def _spread(program: IntegerProgram) -> Fraction | None:
-    """Largest ratio of the probabilities of two neighbours; None where one of them is zero."""
+    """Return the largest ratio of probabilities of two neighbours; None if one is zero."""
     if len(program.totals) > 1 and not min(program.totals):
         return None
     pairs = {(output.row[u], output.row[t]) for output in program.outputs for u, t in output.arcs}
@@ -88,7 +88,7 @@ def _spread(program: IntegerProgram) -> Fraction | None:
 
 
 def _closed_form(prior: Distribution, epsilon: float, joint: bool) -> bool:
-    """Whether a theorem gives the optimum, so that floats need not be asked."""
+    """Whether a theorem gives the optimum, so that no start from floats is needed."""
     with suppress(TooLarge):
         return epsilon >= (prior.epsilon_tilde() if joint else prior.epsilon_hat())
     return False
@@ -100,7 +100,7 @@ def vertex_at(program: IntegerProgram, ratio: Fraction, epsilon: float, known: b
         return Vertex.of(program, ratio, _flat(program))
     rays: list[Ray] = []
     if not known and program.size > 1:
-        with suppress(SolverFailure):  # then the exact simplex finds its own way
+        with suppress(SolverFailure):  # then the exact simplex starts by itself
             rays = float_rays(program, epsilon, math.inf)
     basis = complete(program, ratio, rays)
     return Vertex.of(program, ratio, Simplex(program, ratio, basis).optimum())
@@ -109,8 +109,8 @@ def vertex_at(program: IntegerProgram, ratio: Fraction, epsilon: float, known: b
 def _flat(program: IntegerProgram) -> OptimalBasis:
     """Return the optimum at ratio one, where every output is equally likely for all databases.
 
-    The best output alone has all the mass. Its cost per database is the multiplier of each
-    total; what is left of any other output balances along neighbours, but for a constant.
+    The best output has all the mass. Its cost per database is the multiplier of each total. The
+    rest of any other output balances along neighbours, up to a constant.
     """
     costs = []
     for output in program.outputs:
@@ -175,29 +175,29 @@ def _is_hamming(vertex: Vertex) -> bool:
     return set(vertex.rays) == set(hamming_rays(vertex.program)) and min(vertex.scales) > 0
 
 
-#: Levels between which floats tell the powers apart; beyond, the pattern at the end is a start.
+#: Levels between which floats distinguish the powers; beyond, use the pattern at the bound.
 _LOWEST_LEVEL = 0.02
 _HIGHEST_LEVEL = 9.0
-#: Fractional parts of exponents closer than this are one component's.
+#: Fractional parts of exponents closer than this belong to one component.
 _CLOSE = 1e-8
-#: Share of an output's mass below which it counts as never used.
+#: Share of an output's mass below which it counts as unused.
 _DEAD = 1e-8
-#: By how much totals are moved apart, so that the floats' vertex shows a whole basis.
+#: Perturbation of the totals, so that the vertex in floats gives a whole basis.
 _NUDGE = 1e-4
 #: From this many variables on, an interior point with a crossover is faster than the simplex.
 _FEW = 500
 
 
 def float_rays(program: IntegerProgram, epsilon: float, seconds: float) -> list[Ray]:
-    """Solve the program in floats and return the rays that its vertex is made of.
+    """Solve the program in floats and return the rays of its vertex.
 
     A vector v of the cone with r components is a sum of r rays: with phi = log_a v, the patterns
-    floor(phi - theta), theta running through the fractional parts of phi.
+    floor(phi - theta), for theta equal to each fractional part of phi.
     """
     epsilon = min(max(epsilon, _LOWEST_LEVEL), _HIGHEST_LEVEL)
     try:
         masses = _float_vertex(program, epsilon, seconds, _NUDGE)
-    except SolverFailure:  # PD-I at its least level has no room: a little above it has
+    except SolverFailure:  # PD-I at its smallest level has no room; try a little above
         epsilon += 4 * _NUDGE
         masses = _float_vertex(program, epsilon, seconds, _NUDGE)
     rays: list[tuple[float, Ray]] = []
@@ -216,7 +216,7 @@ def float_rays(program: IntegerProgram, epsilon: float, seconds: float) -> list[
 def _float_vertex(program: IntegerProgram, epsilon: float, seconds: float, nudge: float) -> Floats:
     """Return the masses of all classes at a vertex that HiGHS takes for optimal.
 
-    The variable of a class is its share of its type's total, so that equations read 1 = sum.
+    The variable of a class is its share of its type's total, so that equations are 1 = sum.
     """
     row, source, target = list[int](), list[int](), list[int]()
     cost, ratio = list[float](), list[float]()
@@ -253,14 +253,14 @@ def _float_vertex(program: IntegerProgram, epsilon: float, seconds: float, nudge
 
 
 def _float_costs(program: IntegerProgram) -> list[float]:
-    """Cost per row that changes of a whole type, up to a factor."""
+    """Return the cost per changed record of a whole type, up to a factor."""
     products = [w * n for w, n in zip(program.prices, program.totals, strict=True)]
     most = max(products)
     return [n / most for n in products] if most else [0.0] * len(products)
 
 
 def _powers(program: IntegerProgram, output: Output, mass: Floats, epsilon: float) -> Floats:
-    """Exponents of the entries of one output, raised until they lie in the cone."""
+    """Return exponents of the entries of one output, raised until they lie in the cone."""
     logs = np.array(
         [
             math.log(c) - math.log(program.totals[t])
@@ -283,8 +283,8 @@ def _powers(program: IntegerProgram, output: Output, mass: Floats, epsilon: floa
 def _floors(output: Output, powers: Floats) -> list[Pattern]:
     """Return floor(powers - theta) as theta passes the fractional part of every component.
 
-    One component is lowered after the other, so that there are as many patterns as components,
-    also where two fractional parts are equal.
+    Components are lowered one at a time. There are as many patterns as components, even if two
+    fractional parts are equal.
     """
     steps = [(u, t) for u, t in output.arcs if powers[u] - powers[t] > 1.0 - _CLOSE]
     place = np.array(components(len(powers), steps))
@@ -306,12 +306,12 @@ Entries = list[Floats]
 def _rounded_inwards(
     vertices: Sequence[Vertex], epsilon: float, n: int, holds: Callable[[list[Entries]], bool]
 ) -> list[Entries] | None:
-    """Return floats of the mechanisms for which ``holds``, None where there are none.
+    """Return floats of the mechanisms for which ``holds``, None if there are none.
 
-    First the same pattern at a slightly smaller ratio, which costs next to nothing. Where that
-    has no such pattern, a trace of a mechanism that is constant in x, with every output as likely
-    as it ever is: that loosens every tight ratio but those that the prior itself has, for which
-    rows are tilted within the rounding of their sums. The trace is doubled until it is enough.
+    First the same pattern is tried at a slightly smaller ratio. If that fails, a little of a
+    mechanism that is constant in x is mixed in, and doubled until it is enough. Its outputs have
+    their largest probabilities. This loosens every tight ratio except the prior's own ratios. For
+    these, rows are tilted within the rounding of their sums.
     """
     margin = (64 + 8 * min(n, 64) + 8 * epsilon) * ULP
     if epsilon > 2.0 * margin:
@@ -333,7 +333,7 @@ def _rounded_inwards(
 
 
 def _shrunk(vertex: Vertex, epsilon: float) -> Entries | None:
-    """Return the same rays at a smaller ratio, None where one of them would be negative."""
+    """Return the same rays at a smaller ratio, None if one of them would be negative."""
     if epsilon <= 0.0:
         return None
     ratio = ratio_below(epsilon)
@@ -347,7 +347,7 @@ def _shrunk(vertex: Vertex, epsilon: float) -> Entries | None:
     )
     moved = Vertex(vertex.program, ratio, Fraction(0), vertex.rays, scales, (), ())
     entries = [np.array(list(map(float, column))) for column in moved.chances]
-    # A probability below the doubles would leave a zero beside a positive number.
+    # A probability that underflows would leave a zero beside a positive number.
     if any(column.max() > 0.0 and column.min() < 2.0**-1020 for column in entries):
         return None
     return entries
@@ -366,7 +366,7 @@ def _mixed(program: IntegerProgram, entries: Entries, trace: float, epsilon: flo
 
 
 def _tilts(program: IntegerProgram, epsilon: float) -> Floats:
-    """Return factors of rows next to one, smaller for likelier databases.
+    """Return factors of rows close to one, smaller for more likely databases.
 
     Two rows whose probabilities have the ratio e^epsilon get factors 8 + 4 epsilon ulp apart.
     """

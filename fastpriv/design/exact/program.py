@@ -1,9 +1,9 @@
 """The privacy-distortion programs in integers, from a prior.
 
-For every output y a vector v_y over databases lies in the cone v(x) <= a v(x') of neighbours,
-a = e^epsilon. The vectors add up to given totals, at minimum cost. Databases and outputs are
-grouped into types by the permutations of records that leave the prior unchanged. Without symmetry,
-every database is a type of its own.
+For every output y a vector v_y over databases lies in the cone v(x) <= a v(x') of neighbours, a =
+e^epsilon. The vectors add up to given totals, at minimum cost. Databases and outputs are grouped
+into types by the permutations of records that leave the prior unchanged. Without symmetry, every
+database is a type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_BITS = 2_000_000
 
 @dataclass(frozen=True)
 class Output:
-    """The classes of databases against one output, and the pairs of neighbours among them.
+    """The classes of databases for one output, and the pairs of neighbours among them.
 
     Attributes
     ----------
@@ -53,10 +53,10 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class IntegerProgram:
-    """PD-DP (``joint`` False) or PD-I in the joint distribution (``joint`` True), in whole numbers.
+    """PD-DP (``joint`` False) or PD-I in the joint distribution (``joint`` True), in integers.
 
     Over all outputs and classes u of databases of type t, the sum of count(u) v(u) is
-    ``totals[t]``, and the cost is ``unit`` times that of price[t] count(u) distance(u) v(u).
+    ``totals[t]``. The cost is ``unit`` times the sum of price[t] count(u) distance(u) v(u).
     """
 
     types: Types
@@ -84,7 +84,7 @@ class IntegerProgram:
 
 
 def integer_program(types: Types, weights: Sequence[int], joint: bool) -> IntegerProgram:
-    """Return the program for a prior whose types have the given whole weights.
+    """Return the program for a prior whose types have the given integer weights.
 
     Raises ``TooLarge`` before anything large is formed.
     """
@@ -129,7 +129,7 @@ def _multinomial(counts: Sequence[int]) -> int:
 
 
 def check_size(program: IntegerProgram, ratio: Fraction) -> None:
-    """Raise ``TooLarge`` where the rational numbers of a vertex would be hopelessly long."""
+    """Raise ``TooLarge`` if the rational numbers of a vertex would be too long."""
     bits = ratio.numerator.bit_length() * program.diameter
     bits += max(n.bit_length() for n in (*program.totals, *program.prices))
     if program.size * bits > MAX_BITS:
@@ -141,7 +141,7 @@ def check_size(program: IntegerProgram, ratio: Fraction) -> None:
 
 
 def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[IntegerProgram]]:
-    """Return the way that fits the prior, and its programs: one per distinct row of a product."""
+    """Return the method for the prior, and its programs: one per distinct record of a product."""
     if isinstance(prior, Product):
         return "rows", [
             _over_databases(whole_numbers(law), (len(law),), joint) for law in prior.distinct
@@ -161,9 +161,10 @@ def programs_of(prior: Distribution, joint: bool) -> tuple[str, list[IntegerProg
 
 
 def _chain_weights(prior: Markov) -> list[int]:
-    """Return the probabilities of a chain times a number that makes all of them whole.
+    """Return the probabilities of a chain times a number that makes all of them integers.
 
-    Every distribution is divided by its exact sum: products of floats may be rounded, or underflow.
+    Every distribution is divided by its exact sum, because products of floats may be rounded or
+    underflow.
     """
     steps = [whole_numbers(row) for row in prior.transition]
     whole = math.lcm(*map(sum, steps))

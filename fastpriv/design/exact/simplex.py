@@ -9,10 +9,10 @@ ray v = a^f lies in the cone. A vector g lies in the dual cone if some multiplie
 
     g(u) = slack e(u) + a (sum of l over arcs into u) - (sum of l over arcs out of u),
 
-l >= 0, slack >= 0. Multipliers that belong to the ray live on its tight arcs, f(u) = f(t) + 1.
+l >= 0, slack >= 0. Multipliers of the ray are nonzero only on its tight arcs, f(u) = f(t) + 1.
 There, a^f(u) l is a flow from u to t: the node u receives a^f(u) (g(u) - slack e(u)) net. So the
 multipliers solve a flow problem. A cut that no flow can cross is a set on which f may be lowered by
-one, which lowers <g, v>: an improving ray.
+one. This lowers <g, v> and gives an improving ray.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from fastpriv.design.exact.program import IntegerProgram, Output
 from fastpriv.errors import SolverFailure
 
 Arc = tuple[int, int]
-#: What flows: whole numbers, or polynomials in a.
+#: Type of a flow: integers, or polynomials in a.
 Amount = TypeVar("Amount")
 
 
 class Forest:
-    """Nodes that are joined by and by."""
+    """Disjoint sets of nodes (union-find)."""
 
     def __init__(self, count: int) -> None:
         self._root = list(range(count))
@@ -48,7 +48,7 @@ class Forest:
         return u
 
     def join(self, u: int, t: int) -> bool:
-        """Join two trees, and say whether they were two."""
+        """Join two trees, and return whether they were separate."""
         low, high = sorted((self.find(u), self.find(t)))
         self._root[high] = low
         return low != high
@@ -67,9 +67,9 @@ def tree_flows(
 ) -> Iterator[Amount]:
     """Yield the flow on every arc of a spanning forest so that every node receives its net.
 
-    The forest has the arcs in use, which form no cycle, and others where they join more. Leaves
-    are taken off one after the other. What is left at the last node of a tree is yielded too: it
-    must be zero.
+    The forest has the arcs in use, which form no cycle, and further arcs that join components.
+    Leaves are removed one by one. The remainder at the last node of a tree is yielded too: it must
+    be zero.
     """
     forest = Forest(len(net))
     chosen = {arc for arc in [*used, *others] if forest.join(*arc)}
@@ -95,7 +95,7 @@ def tree_flows(
 
 
 def without_cycles(flow: dict[Arc, int]) -> list[Arc]:
-    """Push a flow around the cycles of its support until there are none; return the support."""
+    """Push a flow around the cycles of its support until none is left; return the support."""
     left = dict(flow)
     while True:
         cycle = _cycle(left)
@@ -116,7 +116,7 @@ def without_cycles(flow: dict[Arc, int]) -> list[Arc]:
 
 
 def _cycle(arcs: dict[Arc, int]) -> list[int] | None:
-    """Return the nodes of a cycle, whatever the directions of its arcs, or None."""
+    """Return the nodes of a cycle, for any directions of its arcs, or None."""
     near: dict[int, list[int]] = {}
     for u, t in arcs:
         path = _path(near, u, t)
@@ -150,10 +150,10 @@ Pattern = tuple[int, ...]
 
 
 class Certificate(NamedTuple):
-    """Why an output cannot improve: its pattern, and a flow on the pattern's tight arcs.
+    """Proof that an output cannot improve: its pattern, and a flow on the tight arcs.
 
-    The flow is that of ``scale`` (g - slack e), in whole numbers and with weights
-    ``power ** f * root ** (top - f)``; ``slack`` is given over ``scale`` too.
+    The flow is for ``scale`` (g - slack e), in integers and with weights ``power ** f * root **
+    (top - f)``. ``slack`` is over ``scale`` too.
     """
 
     pattern: Pattern
@@ -163,7 +163,7 @@ class Certificate(NamedTuple):
 
 
 def weights(pattern: Pattern, power: int, root: int) -> list[int]:
-    """Return (power/root)^f as whole numbers, all times root^max f."""
+    """Return (power/root)^f as integers, all times root^max f."""
     top = max(pattern)
     table = [power**k * root ** (top - k) for k in range(top + 1)]
     return [table[k] for k in pattern]
@@ -180,10 +180,9 @@ def price(
 ) -> Certificate | Pattern:
     """Certify that <g, v> >= 0 on the whole cone, or return a pattern where it is negative.
 
-    Starting from a pattern, the slack is what makes its own reduced cost zero. Where the flow
-    does not exist, the cut gives a pattern of smaller slack, until the flow exists: then no ray
-    has a smaller cost per sum of its entries. Slacks fall strictly and patterns are finitely many,
-    so that this ends.
+    The slack makes the reduced cost of the current pattern zero. If the flow does not exist, the
+    cut gives a pattern of smaller slack. If the flow exists, no ray has a smaller cost per sum of
+    its entries. Slacks fall strictly and patterns are finitely many, so this ends.
     """
     while True:
         w = weights(pattern, power, root)
@@ -207,8 +206,8 @@ def tight(output: Output, pattern: Sequence[int]) -> list[Arc]:
 def route(arcs: Sequence[Arc], net: Sequence[int]) -> tuple[dict[Arc, int], set[int] | None]:
     """Send a flow along the arcs so that every node receives its net amount.
 
-    Returns the flow, or a set of nodes that no arc leads into and that wants more than nothing.
-    Dinic's algorithm in whole numbers.
+    Returns the flow, or a set of nodes of positive net demand that no arc leads into. Dinic's
+    algorithm in integers.
     """
     count = len(net)
     ahead: list[list[int]] = [[] for _ in range(count)]
@@ -236,7 +235,7 @@ def _depths(
     flow: dict[Arc, int],
     count: int,
 ) -> list[int]:
-    """Breadth-first distance from the nodes with a surplus in the residual graph; -1 if none."""
+    """Return the breadth-first distance from the nodes with a surplus; -1 if unreachable."""
     depth = [0 if s else -1 for s in surplus]
     queue = deque(u for u in range(count) if surplus[u])
     while queue:
@@ -260,7 +259,7 @@ def _block(
     flow: dict[Arc, int],
     depth: list[int],
 ) -> None:
-    """Saturate every shortest path from a surplus to a want."""
+    """Saturate every shortest path from a surplus to a demand."""
     tried = [0] * len(surplus)
     for start in range(len(surplus)):
         path = [start]
@@ -310,8 +309,8 @@ def connected(
 ) -> Pattern:
     """Return an extreme ray that costs no more: its tight arcs join all classes.
 
-    A component that stands by itself moves by whole steps in the direction that costs less until
-    it meets another one.
+    An isolated component moves by integer steps in the cheaper direction until it meets another
+    one.
     """
     while True:
         pattern = normal(pattern)
@@ -328,7 +327,7 @@ def connected(
         pattern = [k + step * (c == moved) for k, c in zip(pattern, place, strict=True)]
 
 
-#: Most changes of basis before giving up. The lexicographic rule ends by itself, some day.
+#: Most changes of basis. The lexicographic rule ends by itself, but may take longer.
 _MOST_PIVOTS = 20_000
 
 
@@ -344,8 +343,8 @@ class Ray:
 class OptimalBasis:
     """An optimal basis at one ratio, with its proof.
 
-    ``scales`` and ``multipliers`` are numerators over their denominators; ``certificates`` has
-    one entry per output, for g = count (price distance - multiplier) times the denominator.
+    ``scales`` and ``multipliers`` are numerators over their denominators. ``certificates`` has one
+    entry per output, for g = count (price distance - multiplier) times the denominator.
     """
 
     rays: tuple[Ray, ...]
@@ -368,18 +367,18 @@ class Simplex:
         self._settle()
 
     def column(self, ray: Ray) -> list[int]:
-        """Return what a unit of a ray adds to every total."""
+        """Return the contribution of a unit of a ray to every total."""
         return column_of(self.program, ray, self.power, self.root)
 
     def cost(self, ray: Ray) -> int:
-        """Return what a unit of a ray costs."""
+        """Return the cost of a unit of a ray."""
         output, prices = self.program.outputs[ray.output], self.program.prices
         w = weights(ray.pattern, self.power, self.root)
         terms = zip(output.row, output.count, output.distance, w, strict=True)
         return sum(prices[t] * count * d * weight for t, count, d, weight in terms)
 
     def _settle(self) -> None:
-        """Solve for the scales, and remember the basis that ties are broken with."""
+        """Solve for the scales, and keep the basis for breaking ties."""
         self.scales = solve_system(self.columns, self.program.totals)
         self.reference = list(self.columns)
 
@@ -392,7 +391,7 @@ class Simplex:
         return OptimalBasis(rays, self.scales, self.multipliers, tuple(certificates), self.pivots)
 
     def proof(self) -> list[Certificate] | None:
-        """Return the proof that this basis is optimal as it stands, None if it is not."""
+        """Return the proof that this basis is optimal, None if it is not."""
         self.multiply()
         certificates = []
         for k in range(len(self.program.outputs)):
@@ -459,7 +458,7 @@ class Simplex:
         return sum(a * b for a, b in zip(w, g, strict=True)) < 0
 
     def _enter(self, ray: Ray) -> None:
-        """Bring a ray into the basis, in place of the one that first falls to zero."""
+        """Bring a ray into the basis, instead of the one that first falls to zero."""
         self.pivots += 1
         if self.pivots > _MOST_PIVOTS:
             raise SolverFailure(f"no exact optimum after {_MOST_PIVOTS:,} changes of basis")
@@ -474,8 +473,8 @@ class Simplex:
     def _leaving(self, direction: list[int]) -> int:
         """Return the first row of the smallest ratio, ties broken lexicographically.
 
-        The totals are thought of as perturbed by powers of an infinitesimal along the columns of
-        the reference basis: no two rows tie for ever, and no basis comes back.
+        The totals are perturbed by powers of an infinitesimal along the columns of the reference
+        basis. So ties are always broken, and no basis recurs.
         """
         rows = [i for i, d in enumerate(direction) if d > 0]
         if not rows:
@@ -494,12 +493,11 @@ class Simplex:
         return rows[0]
 
     def _mend(self) -> bool:
-        """Make the scales non-negative by dual steps, and say whether that worked.
+        """Make the scales non-negative by dual steps, and return whether that worked.
 
-        A basis whose multipliers are optimal but whose scales are not all non-negative is what a
-        small change of the totals leaves. The ray that enters is the one whose reduced cost,
-        divided by what it adds to the negative scale, is least. Dual steps may cycle, so they are
-        few.
+        After a small change of the totals, the multipliers of a basis are optimal but some scales
+        may be negative. The ray that enters has the smallest reduced cost per unit added to the
+        negative scale. Dual steps may cycle, so their number is limited.
         """
         for _ in range(2 * self.program.size):
             if min(self.scales[0]) >= 0:
@@ -517,8 +515,8 @@ class Simplex:
     def _dual_entering(self, place: int) -> Ray | None:
         """Return the ray of smallest reduced cost per unit of a negative scale that it adds.
 
-        Starting with no price at all on the scale, the price is lowered to the ratio of every
-        ray that it makes profitable, until there is none.
+        The price on the scale starts at zero. It is lowered to the ratio of every ray that it makes
+        profitable, until there is none.
         """
         unit = [int(i == place) for i in range(self.program.size)]
         row, _ = solve_transposed(self.columns, unit)
@@ -544,7 +542,7 @@ class Simplex:
         return best
 
     def _make_feasible(self) -> None:
-        """Make all scales non-negative: one artificial column, driven to zero."""
+        """Make all scales non-negative: one artificial column is driven to zero."""
         values, _ = self.scales
         negative = [i for i, value in enumerate(values) if value < 0]
         column = [-sum(self.columns[i][t] for i in negative) for t in range(self.program.size)]
@@ -572,7 +570,7 @@ class Simplex:
 
 
 def column_of(program: IntegerProgram, ray: Ray, power: int, root: int) -> list[int]:
-    """Return what a unit of a ray adds to every total, at the ratio power/root."""
+    """Return the contribution of a unit of a ray to every total, at the ratio power/root."""
     output, column = program.outputs[ray.output], [0] * program.size
     w = weights(ray.pattern, power, root)
     for t, count, weight in zip(output.row, output.count, w, strict=True):
@@ -588,7 +586,7 @@ def hamming_rays(program: IntegerProgram) -> list[Ray]:
 
 
 def complete(program: IntegerProgram, ratio: Fraction, rays: Sequence[Ray]) -> list[Ray]:
-    """Return independent rays, the given ones first, completed by those of randomised response."""
+    """Return independent rays: the given ones first, then rays of randomised response."""
     pool = list(dict.fromkeys([*rays, *hamming_rays(program)]))
     power, root = ratio.numerator, ratio.denominator
     kept = independent_columns([column_of(program, ray, power, root) for ray in pool])

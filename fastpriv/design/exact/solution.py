@@ -51,7 +51,7 @@ class Vertex:
 
     @classmethod
     def of(cls, program: IntegerProgram, ratio: Fraction, optimum: OptimalBasis) -> Vertex:
-        """Turn a simplex's whole numbers into fractions."""
+        """Convert a simplex's integers to fractions."""
         power, root = ratio.numerator, ratio.denominator
         scales = tuple(
             Fraction(n * root ** max(ray.pattern), optimum.scales[1])
@@ -91,7 +91,7 @@ class Vertex:
 
     @cached_property
     def components(self) -> tuple[tuple[Component, ...], ...]:
-        """The powers of a inside every component of every output that is ever used."""
+        """The powers of a inside every component of every output in use."""
         return tuple(
             _components(output, entry, self.ratio)
             for output, entry in zip(self.program.outputs, self.entries, strict=True)
@@ -141,7 +141,7 @@ class Vertex:
 def _components(
     output: Output, entry: tuple[Fraction, ...], ratio: Fraction
 ) -> tuple[Component, ...]:
-    """Join the classes along tight constraints, and read off the powers from the smallest entry."""
+    """Join the classes along tight constraints; return powers from the smallest entry."""
     if not entry[0]:
         return ()
     tight = [(u, t) for u, t in output.arcs if entry[u] == ratio * entry[t]]
@@ -164,7 +164,7 @@ def _power(quotient: Fraction, ratio: Fraction) -> int:
 
 
 def total_value(prior: Distribution, vertices: Sequence[Vertex]) -> Fraction:
-    """Return the value of a solution: the sum over the rows of a product."""
+    """Return the value of a solution: the sum over the records of a product."""
     counts = prior.multiplicities().tolist() if isinstance(prior, Product) else [1]
     return sum((c * v.value for c, v in zip(counts, vertices, strict=True)), Fraction(0))
 
@@ -175,38 +175,37 @@ _MAX_FRACTIONS = 1 << 18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution:
-    """An optimum in rational arithmetic, with everything that proves it.
+    """An optimum in rational arithmetic, with its proof.
 
-    The prior is taken as the exact values of its floats divided by their sum (of a Markov chain,
-    those of its distributions), and e^epsilon as the rational number ``ratio``. At that ratio
-    nothing is approximate.
+    The prior is the exact values of its floats divided by their sum (for a Markov chain, each of
+    its distributions). e^epsilon is replaced by the rational number ``ratio``. At that ratio all
+    numbers are exact.
 
     Attributes
     ----------
     prior : Distribution
-        What was given.
+        The given prior.
     epsilon : float
-        The level that was asked for.
+        The requested level, in nats.
     notion : {"dp", "identifiability"}
-        Of which program this is the optimum.
+        The program of the optimum.
     ratio : Fraction
-        Stands for e^epsilon: at most that, by a relative distance of at most
-        1e-15 min(1, epsilon).
+        The rational number used for e^epsilon: at most e^epsilon, with a relative distance of at
+        most 1e-15 min(1, epsilon).
     value : Fraction
         The minimum expected number of changed records of any mechanism whose ratios are at most
         ``ratio``.
     channel : channel
-        A mechanism in floats, rounded inwards: its own level, as ``fastpriv`` measures it, is at
-        most epsilon.
+        A mechanism in floats, rounded inwards: its measured level is at most epsilon.
     method : {"rows", "types", "dense"}
-        One program per distinct row, one on types, or one over databases.
+        One program per distinct record, one on types, or one over databases.
     vertices : tuple of Vertex
         The optimal vertex of every program that was solved, with its multipliers.
 
     Notes
     -----
-    Why a vertex is a pattern of powers, and why the stored numbers prove it optimal, is on the
-    page on exact optima in the documentation.
+    The documentation's page on exact optima explains why a vertex is a pattern of powers, and why
+    the stored numbers prove it optimal.
 
     Examples
     --------
@@ -231,12 +230,12 @@ class ExactSolution:
     def powers(self) -> tuple[tuple[Mapping[object, int], ...], ...]:
         """The integer powers of e^epsilon inside each component of every output.
 
-        For every output a tuple of components, empty where the output never occurs. Within a
-        component, p(y|x) (for identifiability p(x, y)) is one scale times e^(epsilon k), and the
-        component maps x to k, the smallest k being 0. Outputs and inputs are numbered databases
-        (method "dense"); values of a row, for one distinct row after the other ("rows"); or types
-        of outputs in the order of their counts, with inputs given by how many rows hold v in the
-        output and s in the input, ``((v=0: s=0, 1, ...), (v=1: ...), ...)`` ("types").
+        Every output has a tuple of components, empty if the output never occurs. Within a
+        component, p(y|x) (for identifiability p(x, y)) is one scale times e^(epsilon k). The
+        component maps x to k, and the smallest k is 0. Outputs and inputs are numbered databases
+        (method "dense"), or values of a record, for each distinct record in turn ("rows"). For
+        "types", outputs are types in the order of their counts. Inputs are then given by how many
+        records hold v in the output and s in the input, ``((v=0: s=0, 1, ...), (v=1: ...), ...)``.
         """
         return tuple(
             tuple(
@@ -273,9 +272,9 @@ class ExactSolution:
     def fractions(self) -> list[list[Fraction]]:
         """Return p(y|x) as exact fractions, a list for every database x.
 
-        Rows sum to exactly one, and no two neighbours' entries (for identifiability, times the
-        prior) have a ratio above ``ratio``. Cost N^2 fractions; ``TooLarge`` where that is too
-        many.
+        Rows sum to exactly one. The entries of two neighbours (for identifiability, times the
+        prior) have a ratio of at most ``ratio``. Cost N^2 fractions; raises ``TooLarge`` if these
+        are too many.
         """
         size = self.prior.space.size
         instead = "read the vertices, or the floats of .channel"
@@ -292,9 +291,9 @@ class ExactSolution:
     def interval(self) -> tuple[float, float]:
         """Levels (low, high) between which the pattern stays optimal, rounded inwards.
 
-        The pattern is the basis of rays: which powers, of which outputs. Its scales and its
-        multipliers are rational functions of e^epsilon; each end is a root of one of them. Needs
-        python-flint. ``TooLarge`` where the polynomials would be hopelessly long.
+        The pattern is the basis of rays: the powers of each output. Its scales and multipliers are
+        rational functions of e^epsilon, and each bound is a root of one of them. Needs
+        python-flint. Raises ``TooLarge`` if the polynomials would be too long.
         """
         if self.epsilon == 0.0:
             return 0.0, 0.0
@@ -307,13 +306,13 @@ class ExactSolution:
     def bound(self) -> Fraction:
         """The optimum at a rational number just above e^epsilon.
 
-        e^epsilon itself is irrational; the optimum there is between ``bound`` and ``value``,
+        e^epsilon itself is irrational. The optimum at e^epsilon is between ``bound`` and ``value``,
         some 1e-15 apart.
         """
         ratio = ratio_above(self.epsilon)
         if ratio == self.ratio:
             return self.value
-        # The optimal rays of one ratio are a good start at the other.
+        # The optimal rays at one ratio are a good start at the other.
         vertices = [
             Vertex.of(v.program, ratio, Simplex(v.program, ratio, v.rays).optimum())
             for v in self.vertices
@@ -323,8 +322,8 @@ class ExactSolution:
     def verify(self) -> bool:
         """Prove the optimum again in exact arithmetic, from the stored numbers alone.
 
-        Checks that the mechanism is feasible, that the multipliers are, and that both have the
-        same value: then neither can be improved. Returns True, or raises ``SolverFailure``.
+        Checks that the mechanism and the multipliers are feasible and have the same value. Returns
+        True, or raises ``SolverFailure``.
         """
         _, programs = programs_of(self.prior, self.notion == "identifiability")
         if not is_at_most_exp(self.ratio, self.epsilon):
@@ -349,7 +348,7 @@ class ExactSolution:
 
 
 def _placed(vertex: Vertex) -> list[tuple[int, Ints]]:
-    """For every output y in order, its type and the class of every database against it."""
+    """Return, for every output y in order, its type and the class of every database."""
     types = vertex.program.types
     sizes = np.empty(sum(map(len, types.blocks.rows)), dtype=np.int64)
     for rows, m in zip(types.blocks.rows, types.blocks.sizes, strict=True):
