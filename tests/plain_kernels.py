@@ -101,7 +101,7 @@ def check_curves():
         if number % 4 == 0:
             Q = P * (1.0 + 1e-6 * rng.standard_normal(P.size))
         with np.errstate(all="ignore"):
-            low, high, _ = correlation.worst_pair(P, Q, 0.0)
+            low, high, _ = correlation._pair(P, Q, 0.0)
         exact = curve_top(P.tolist(), Q.tolist())
         assert low <= exact <= high
         assert high <= exact * (1 + mpf("1e-9")) + mpf("1e-250")

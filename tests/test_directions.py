@@ -189,7 +189,7 @@ def test_levels_through_types(monkeypatch, question):
 @pytest.mark.slow
 @pytest.mark.parametrize("question", OF_CHANNELS[:4])
 def test_levels_along_chains(monkeypatch, question):
-    monkeypatch.setattr(fp.Markov, "_long", True)
+    monkeypatch.setattr(fp.Markov, "is_long", True)
     assert not broken(question, "posterior markov", "markov", 5, 6)
 
 

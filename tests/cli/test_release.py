@@ -203,7 +203,7 @@ from fastpriv.cli.main import main
 write = r.CsvFile.writer
 def writer(self, *given):
     found = write(self, *given)
-    def wait(digits):
+    def wait(digits, domain):
         assert any(path.suffix == ".part" for path in Path(sys.argv[2]).parent.iterdir())
         print("writing", flush=True)
         time.sleep(600)

@@ -381,7 +381,7 @@ def test_a_level_that_falls_continuously_has_no_jump():
 
 def test_one_notion_one_point_any_order():
     alone = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["mutual-information"], [0.5]))
-    assert alone.get_ylabel() == "least mutual information (nats)"
+    assert alone.get_ylabel() == "smallest mutual information (nats)"
     assert len(alone.figure.axes) == 1
     one = fp.plot.tradeoff(fp.tradeoff_curve(fp.Uniform(3, 2), ["dp"], [0.5]))
     assert set(line(one, "differential").get_xdata()) == {0.5}

@@ -231,6 +231,9 @@ class PrivacyProfile(Questions):
         if max(self.parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrivacyProfile, (self.parts, self.relation)
+
     @classmethod
     def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
         """Profile of one release by a mechanism.
