@@ -122,7 +122,7 @@ class DiscreteLosses:
 
     @classmethod
     def response(cls, m: int, epsilon: float, delta: float) -> DiscreteLosses:
-        """Return the losses of m-ary randomised response, revealed with probability delta.
+        """Return the losses of m-ary response that reveals its input with probability delta.
 
         The masses are (1 - delta) times a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at
         -epsilon, and the remainder at 0. The mass at infinity is delta.
