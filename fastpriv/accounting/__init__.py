@@ -1,4 +1,4 @@
-"""Accounting: what many releases cost together, in every notion of privacy.
+"""Accounting: the joint privacy cost of many steps, in every notion of privacy.
 
 Examples
 --------

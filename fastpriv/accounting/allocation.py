@@ -1,4 +1,4 @@
-"""Random allocation: every person in one batch of an epoch, as training loops do it."""
+"""Random allocation: every record is in exactly one batch of an epoch, as in training loops."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ __all__ = ["random_allocation"]
 def random_allocation(
     noise_multiplier: float, batches: int, epochs: int = 1, *, relation: str = ADDED
 ) -> PrivacyProfile:
-    """Profile of Gaussian noise on batches, each person being in one of them at random.
+    """Profile of Gaussian noise on batches, with each record in one random batch per epoch.
 
-    In every epoch a person is put into one of t batches, uniformly and independently of all others,
-    and each batch is released with Gaussian noise: t sums, of which the person is in one. The pair
-    is mean over i of N(e_i, sigma^2 I) against N(0, sigma^2 I), in both orders (Chua et al. 2024,
-    arXiv:2403.17673; Feldman and Shenfeld 2025, arXiv:2502.08202). Poisson samples at the rate 1/t
-    are not the same, and often cost more.
+    In every epoch, each record is assigned to one of t batches, uniformly and independently of the
+    others. Gaussian noise is added to the sum of each batch. The pair is the mean over i of
+    N(e_i, sigma^2 I) against N(0, sigma^2 I), with unit vectors e_i, in both orders (Chua et al.
+    2024, arXiv:2403.17673; Feldman and Shenfeld 2025, arXiv:2502.08202). Poisson sampling at rate
+    1/t is a different mechanism and often costs more.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation over the norm of what one person contributes, at least 0.1.
+        Standard deviation divided by the largest norm of one record's contribution, at least 0.1.
     batches : int
-        Number t of batches of an epoch; the noise times sqrt(t) is at most 1000.
+        Number t of batches in an epoch; noise_multiplier times sqrt(t) must be at most 1000.
     epochs : int
-        Number of epochs, each with an allocation of its own.
+        Number of epochs, each with an independent allocation.
     relation : {"add-or-remove", "replace-special"}
         Which databases are neighbours.
 
     Returns
     -------
     PrivacyProfile
-        Certified on both sides. One epoch is an integral at the level asked for, known to about
-        1e-14: a delta above 1e-9 has six digits or more. Below, and where noise is small or batches
-        are few, sums of likelihood ratios are bounded in convex order, which tells delta to about
-        1e-3 down to 1e-36. For several epochs the law of the likelihood ratio is put on some
-        thousand points: epsilon is known to about 1e-5, or 3e-4 with little noise. One to ten
-        seconds for each kind of epoch, whatever their number.
+        Certified lower and upper bounds. For one epoch, delta is an integral with an error of about
+        1e-14, so a delta above 1e-9 has at least six digits. For a smaller delta, little noise or
+        few batches, sums of likelihood ratios are bounded in convex order. This gives delta to
+        about 1e-3, down to 1e-36. For several epochs, the distribution of the likelihood ratio is
+        discretised to some thousand points. This gives epsilon to about 1e-5, or 3e-4 with little
+        noise. The cost does not depend on the number of epochs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much noise, how many steps or how large a sample a guarantee allows."""
+"""Calibration of noise, number of steps or sampling rate to a guarantee."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fastpriv.results import Bracket
 
 __all__ = ["calibrate"]
 
-#: What can be looked for: where a search starts, its ends, and whether more of it is more private.
+#: For each parameter: start and limits of the search, and whether more of it is more private.
 _PARAMETERS = {
     "noise": (1.0, 1e-6, 1e15, True),
     "steps": (1.0, 1.0, 1e15, False),
     "sampling": (0.1, 1e-15, 1.0, False),
 }
-#: Most profiles that are looked at.
+#: Maximum number of evaluated profiles.
 _TRIES = 200
 
 
@@ -30,26 +30,27 @@ def calibrate(
     parameter: str = "noise",
     tolerance: float = 1e-9,
 ) -> Bracket:
-    """Least noise, most steps or largest sampling rate for which a guarantee is proved.
+    """Find the smallest noise, most steps or largest sampling rate that meets a guarantee.
 
     Parameters
     ----------
     make : callable
-        Takes the parameter, a float, or an int for steps, and returns a profile. More noise must
-        not make the profile worse; more steps, or a larger rate, must not make it better.
+        Returns a profile for a value of the parameter: an int for steps, otherwise a float. More
+        noise must not make the profile worse. More steps or a larger rate must not make it better.
     epsilon, delta : float
-        The guarantee that is wanted.
+        The required guarantee; epsilon is in nats.
     parameter : {"noise", "steps", "sampling"}
-        What ``make`` takes: a number between 1e-6 and 1e15, an integer of at least 1, a rate.
+        The argument of ``make``: noise between 1e-6 and 1e15, an integer number of steps >= 1, or
+        a sampling rate.
     tolerance : float
-        Relative width of the bracket that is aimed at.
+        Target relative width of the bracket.
 
     Returns
     -------
     Bracket
-        The threshold is inside. For noise the guarantee is proved at the upper end and refuted
-        below the lower end; for steps and rates it is proved at the lower end and refuted above
-        the upper end. Some ten to twenty profiles are evaluated.
+        Certified bounds on the threshold. For noise, the guarantee holds at the upper bound and
+        fails below the lower bound. For steps and rates, it holds at the lower bound and fails
+        above the upper bound. Some ten to twenty profiles are evaluated.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def calibrate(
 
 
 class _Search:
-    """Profiles at the values that were tried."""
+    """Search state: the profiles at the evaluated values."""
 
     def __init__(
         self, make: Callable[..., PrivacyProfile], epsilon: float, delta: float, parameter: str
@@ -89,7 +90,7 @@ class _Search:
         self._seen: dict[float, Bracket] = {}
 
     def _at(self, x: float) -> Bracket:
-        """Bracket of delta."""
+        """Return the bracket of delta at a value."""
         if x not in self._seen:
             if len(self._seen) > _TRIES:
                 raise Infeasible(f"no {self._name} settles the guarantee in {_TRIES} tries")
@@ -108,9 +109,9 @@ class _Search:
         return self._at(x).lower > self._delta
 
     def _ends(self) -> tuple[float, float]:
-        """Return neighbouring tries of which the first is private and the second is not proved so.
+        """Return consecutive values: the guarantee is proved at the first, not at the second.
 
-        The private end is the larger one where more is better.
+        The first value is the larger one if more is more private.
         """
         factor = 4.0 if self._better else 0.25
         x = self.start
@@ -136,7 +137,7 @@ class _Search:
         return x, worst
 
     def _guess(self, a: float, b: float, halve: bool) -> float:
-        """Return where ln delta crosses between two tries, by a line in logarithms."""
+        """Return the estimated threshold between two values, by log-log interpolation of delta."""
         first, second = self._at(a).midpoint, self._at(b).midpoint
         middle = math.sqrt(a * b)
         if halve or not (0.0 < first < self._delta < second) or self._delta == 0.0:
@@ -145,7 +146,7 @@ class _Search:
         return float(a * (b / a) ** min(max(share, 0.01), 0.99))
 
     def reals(self, tolerance: float) -> Bracket:
-        """Bracket of a real parameter."""
+        """Return the bracket of a real parameter."""
         good, bad = self._ends()
         if good == bad:
             return Bracket(good, good)
@@ -153,13 +154,13 @@ class _Search:
             if abs(good - bad) <= tolerance * good:
                 break
             x = self._guess(good, bad, i % 4 == 3)
-            # The line's root is taken on both sides of, so that both ends close in.
+            # Try values on both sides of the interpolated root, so that both bounds converge.
             step = max(0.3 * tolerance * x, 1e-15 * x) * (1.0 if self._better else -1.0)
             for tried in (x + step, x - step):
                 if not min(good, bad) < tried < max(good, bad):
                     continue
                 good, bad = (tried, bad) if self.good(tried) else (good, tried)
-        # What is not proved need not be refuted.
+        # A guarantee that is not proved is not necessarily refuted.
         refuted = bad
         gap = max(abs(good - bad), tolerance * bad * 0.1)
         sign = -1.0 if self._better else 1.0
@@ -172,7 +173,7 @@ class _Search:
         return Bracket(min(good, refuted), max(good, refuted))
 
     def integers(self) -> Bracket:
-        """Bracket of the largest integer."""
+        """Return the bracket of the largest integer."""
         good, bad = (float(int(x)) for x in self._integer_ends())
         i = 0
         while bad - good > 1.0:

@@ -1,4 +1,4 @@
-"""Leakage of a sequence of outputs that have been observed."""
+"""Leakage of a sequence of observed outputs."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ def pml_chain(
     prior: Distribution | ArrayLike,
     releases: Iterable[tuple[AbstractChannel | ArrayLike, ArrayLike]],
 ) -> Floats:
-    """Pointwise maximal leakage of outputs that were seen, after each of them.
+    """Pointwise maximal leakage of observed outputs, after each output.
 
-    l(X -> (y_1, .., y_i)) = ln max_x p(y_1|x) .. p(y_i|x) / p(y_1, .., y_i), over databases x that
-    can occur. It is at most the sum of the leakages of the single outputs, each under the
-    posterior that those before it leave (Saeidian et al. 2024, on composition), and usually far
-    less than the sum of worst cases that is all a budget can count on in advance.
+    l(X -> (y_1, .., y_i)) = ln max_x p(y_1|x) .. p(y_i|x) / p(y_1, .., y_i), over databases x with
+    positive probability. It is at most the sum of the leakages of the single outputs, each under
+    the posterior given the earlier outputs (Saeidian et al. 2024, on composition). It is usually
+    far smaller than the sum of worst cases, which a budget must assume in advance.
 
     Parameters
     ----------
     prior : Distribution or 1-D array
-        Law of the databases.
+        Distribution of the databases.
     releases : iterable of (channel, y)
-        The mechanisms, independent given the database, and what came out of each: the index of an
-        output, or its rows.
+        The mechanisms, independent given the database, and the output of each: its index, or its
+        value for each record.
 
     Returns
     -------
     ndarray
-        Nats after 1, 2, ... releases, rounded up; the last is the leakage of all of them. Cost
-        per release O(N), and in the prior's structure where all channels act row by row: O(n) for
-        independent rows, O(n m^2) for a chain. 0 if the outputs cannot occur together.
+        Leakage in nats after 1, 2, ... outputs, rounded up; the last entry is the joint leakage.
+        It is 0 if the outputs cannot occur together. The cost per output is O(N). If all channels
+        act on each record separately, it follows the structure of the prior: O(n) for independent
+        records, O(n m^2) for a chain.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def _column(channel: AbstractChannel, y: Ints) -> Floats:
 
 @_column.register
 def _product_column(channel: ProductChannel, y: Ints) -> Floats:
-    """The product over rows. Cost O(N)."""
+    """Return p(y|x) for every database x as a product over records, in O(N)."""
     check.fits(channel.space.size, "a vector over databases", "use releases row by row only")
     column = np.ones(1)
     for kernel, value in zip(channel.kernels, y.tolist(), strict=True):
@@ -98,7 +99,7 @@ def _product_column(channel: ProductChannel, y: Ints) -> Floats:
 
 
 def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
-    """Return p(y|x) as a product over rows of kernels with one output, where it is one."""
+    """Return p(y|x) as a product over records of kernels with one output, or None."""
     kernels = channel.kernels
     if kernels is None:
         return None
@@ -108,7 +109,7 @@ def _row_columns(channel: AbstractChannel, y: Ints) -> RowKernels | None:
 
 
 def _joined(first: RowKernels, second: RowKernels) -> RowKernels:
-    """Multiply the likelihoods of two outputs, row by row."""
+    """Multiply the likelihoods of two outputs, record by record."""
     chosen, which = np.unique(
         np.stack([first.assignment, second.assignment]), axis=1, return_inverse=True
     )
@@ -117,7 +118,7 @@ def _joined(first: RowKernels, second: RowKernels) -> RowKernels:
 
 
 def _product(first: RowKernel, second: RowKernel) -> RowKernel:
-    """Product of two columns, divided by its largest entry, with all digits of 1 less it."""
+    """Return the product of two columns divided by its largest entry, accurate near 1."""
     logs = first.log_relative + second.log_relative
     most = logs.max()
     logs = logs - most if most > -np.inf else logs
@@ -126,7 +127,7 @@ def _product(first: RowKernel, second: RowKernel) -> RowKernel:
 
 
 def _error(kernels: RowKernels, count: int) -> float:
-    """What rounding in a product of so many likelihoods can change, relative to how they vary."""
+    """Bound the rounding error, in nats, of a product of ``count`` likelihoods."""
     sizes = [
         float(np.abs(kernel.log_relative[kernel.log_relative > -np.inf]).max(initial=0.0))
         for kernel in kernels.distinct

@@ -39,7 +39,7 @@ from fastpriv.errors import InvalidInput, described, unread
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
 
 _RULES = ("basic", "zcdp")
-#: The orders of an odometer, less one, with equal weights.
+#: The orders of an odometer minus one, with equal weights.
 _ORDERS = np.geomspace(0.05, 2000.0, 48)
 #: Levels beyond this one overflow when they are multiplied by an order; the bound is infinite.
 _MOST_RHO = 1e290
@@ -56,7 +56,7 @@ _TANH_ULPS = 8.0
 
 
 class _Spends:
-    """Exact totals of what has been spent, for any number of threads."""
+    """Exact totals of the spent levels, safe for many threads."""
 
     def __init__(self, relation: str | None) -> None:
         self._lock = RLock()
@@ -96,25 +96,25 @@ class _Spends:
 
 
 class PrivacyFilter(_Spends):
-    """An (epsilon, delta) budget that holds whatever levels are chosen after earlier outputs.
+    """An (epsilon, delta) budget for steps whose levels may depend on earlier outputs.
 
     Rule "zcdp": steps are rho_i-zCDP given earlier outputs. They are admitted while their sum is at
     most the largest rho for which rho-zCDP is (epsilon, delta - reserved)-DP. All of them together
     are then (epsilon, delta)-DP (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023). A
-    step of level e is at most e^2/2-zCDP, so that this is never worse than advanced composition.
+    step of level e is at most e^2/2-zCDP, so this rule is never worse than advanced composition.
 
     Rule "basic": levels and deltas add (Rogers, Roth, Ullman and Vadhan 2016).
 
     Parameters
     ----------
     epsilon : float
-        Total level.
+        Total level, in nats.
     delta : float
-        Total delta.
+        Total delta, a probability.
     rule : {"zcdp", "basic"}, optional
         Default: "zcdp" if delta is positive.
     reserved : float
-        Under "zcdp", the part of delta for steps that have a delta of their own; these add.
+        Under "zcdp", the part of delta reserved for the sum of the steps' own deltas.
     relation : {"add-or-remove", "replace-one", "replace-special"}, optional
         Which databases are neighbours. Default: the relation of the first profile that is spent.
         Declared levels must hold for it.
@@ -157,7 +157,7 @@ class PrivacyFilter(_Spends):
             self._deltas = amount(self.reserved, "reserved")
 
     def spend(self, release: Any, count: int = 1) -> bool:
-        """Charge steps if they fit, and return whether they did; otherwise nothing is spent.
+        """Charge steps if they fit the budget; otherwise spend nothing.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class PrivacyFilter(_Spends):
         Returns
         -------
         bool
-            Whether the steps may be run. Safe to call from many threads.
+            Whether the steps were charged and may be run. Calls from many threads are safe.
         """
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
@@ -185,7 +185,7 @@ class PrivacyFilter(_Spends):
             return True
 
     def admits(self, release: Any, count: int = 1) -> bool:
-        """Return whether steps would fit now; nothing is spent."""
+        """Return whether steps would fit the budget now, without spending."""
         level, delta = self._cost(release)
         number = check.integer(count, "count", 0)
         with self._lock:
@@ -213,7 +213,7 @@ class PrivacyFilter(_Spends):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyFilter:
-        """Return the filter that :meth:`to_dict` was called on.
+        """Return the filter described by the result of :meth:`to_dict`.
 
         Examples
         --------
@@ -244,13 +244,15 @@ class PrivacyFilter(_Spends):
 
 
 class PrivacyOdometer(_Spends):
-    """A running bound on the privacy loss of steps whose levels are chosen on the way.
+    """A running bound on the privacy loss of steps whose levels may depend on earlier outputs.
 
-    With probability at least 1 - delta the privacy loss of neighbours is at most ``epsilon(delta)``
-    *at all times at once*. A mechanism that stops before epsilon(delta) exceeds a number is
-    therefore (that number, delta)-DP. Under rho_i-zCDP steps with sum V, exp((a - 1)(L - a V)) is a
-    supermartingale for each order a > 1, and so is the mean over 48 orders. By Ville's inequality
-    it stays below 1/delta (docs/theory/filters.md).
+    With probability at least 1 - delta, the privacy loss L of neighbours is at most
+    ``epsilon(delta)`` *at all times at once*. If a mechanism stops before epsilon(delta) exceeds a
+    number e, it is therefore (e, delta)-DP.
+
+    For rho_i-zCDP steps with sum V, exp((a - 1)(L - a V)) is a supermartingale for each order
+    a > 1, and so is its mean over 48 orders. By Ville's inequality, the mean exceeds 1/delta at
+    any time with probability at most delta (docs/theory/filters.md).
 
     Parameters
     ----------
@@ -271,7 +273,7 @@ class PrivacyOdometer(_Spends):
         super().__init__(relation)
 
     def spend(self, release: Any, count: int = 1) -> None:
-        """Count steps: a level or a zCDP profile, given earlier outputs."""
+        """Add steps, given by a level or a profile with a zCDP level."""
         rho, delta = _levels(release, True)
         if delta > 0.0 or rho == math.inf:
             raise InvalidInput(
@@ -322,7 +324,7 @@ class PrivacyOdometer(_Spends):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyOdometer:
-        """Return the odometer that :meth:`to_dict` was called on."""
+        """Return the odometer described by the result of :meth:`to_dict`."""
         result = cls()
         try:
             result._restore(check.mapping(given, "an odometer")["spent"])
@@ -356,7 +358,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
 
 
 def _largest_rho(epsilon: float, delta: float) -> float:
-    """Return a rho, nearly the largest, for which rho-zCDP is (epsilon, delta)-DP."""
+    """Return the largest rho for which rho-zCDP is (epsilon, delta)-DP, rounded down."""
 
     def holds(rho: float) -> bool:
         return PrivacyProfile.zcdp(rho).epsilon(delta).upper <= epsilon

@@ -1,4 +1,4 @@
-"""How levels of several releases combine: the law of every notion that has one."""
+"""Composition rules: how the levels of several steps combine, for every notion with a rule."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from fastpriv.notions.registry import NOTIONS
 
 __all__ = ["LAWS", "Law", "compose_levels"]
 
-#: The law of every notion that has one, by its slug.
+#: The composition rule of every notion that has one, by its slug.
 LAWS: Mapping[str, Law] = MappingProxyType(
     {slug: notion.law for slug, notion in NOTIONS.items() if notion.law is not None}
 )
 
 
 def compose_levels(notion: str, levels: Iterable[float]) -> float:
-    """Level of several releases together, from the level of each.
+    """Compose the levels of several steps into their joint level.
 
     Parameters
     ----------
     notion : str
         A key of :data:`LAWS`.
     levels : iterable of float
-        One per release. The first is a level of ``LAWS[notion].first``, the others are levels of
-        ``LAWS[notion].later``: DP levels for identifiability, leakage capacities for leakage.
+        One level per step, in nats. The first is a level of ``LAWS[notion].first``. The others are
+        levels of ``LAWS[notion].later``: DP levels for identifiability, leakage capacities for
+        leakage.
 
     Returns
     -------
     float
-        Level in nats, rounded up; 0 for no release, except that a prior alone already has an
-        identifiability level, which is ``prior.epsilon_x()``.
+        Level in nats, rounded up. It is 0 without steps, although a prior alone already has the
+        identifiability level ``prior.epsilon_x()``.
 
     Examples
     --------

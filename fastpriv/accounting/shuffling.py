@@ -1,4 +1,4 @@
-"""Shuffling: many people randomise their own rows, and the outputs are shown in a random order."""
+"""Shuffling: people randomise their own records, and the messages appear in random order."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from fastpriv.measures.inputs import as_channel
 
 __all__ = ["shuffled"]
 
-#: Most people: their number is computed with as a double.
+#: Maximum number of people; it is used as a double.
 _PEOPLE = 10**12
-#: Highest level of a response: the probabilities of e^-744 and below are zero as doubles.
+#: Largest level of a randomised response; probabilities near e^-744 underflow.
 _HIGHEST = 740.0
-#: Most entries of all triples of distributions: 32 MB.
+#: Maximum number of entries of all triples of distributions.
 _ENTRIES = 1 << 22
 
 
 def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
-    """Profile of n people who randomise their own rows by a channel and are then shuffled.
+    """Profile of n people who randomise their own records by a channel and are then shuffled.
 
-    Neighbours differ in one person's value, x or x'. Somebody else's output y has at least the
-    probability w(y) = min over x of W(y|x), whatever their value: the privacy blanket of Balle,
-    Bell, Gascon and Nissim (2019). With q = w, and V = (W(y|x) - e^t W(y|x')) / q(y) at y with
-    probability q(y), and 0 otherwise,
+    Neighbours differ in the value of one record, x or x'. Every other message y has at least the
+    probability w(y) = min over x of W(y|x), whatever the record. This w is the privacy blanket of
+    Balle, Bell, Gascon and Nissim (2019). Let q = w, and let V be
+    (W(y|x) - e^t W(y|x')) / q(y) at y with probability q(y), and 0 otherwise. Then
 
-        delta(t) <= max over x, x' of E[(V_1 + ... + V_n)_+] / n,
+        delta(t) <= max over x, x' of E[(V_1 + ... + V_n)_+] / n.
 
-    and the same with q = W(.|x'') is attained, where all others have the value x''. Outputs that q
-    never shows add the positive part of W(y|x) - e^t W(y|x').
+    With q = W(.|x'') instead, the value is attained if all other records have the value x''.
+    Outputs with q(y) = 0 add the positive part of W(y|x) - e^t W(y|x').
 
     Parameters
     ----------
     channel : channel or 2-D array
-        The local randomiser W[x, y], of one row. k-ary response of any size is three rows, and so
-        is every column of a :class:`fastpriv.RecordChannel` of responses; others take O(k^3 m)
-        triples, at most 4,194,304 entries.
+        The local randomiser W[x, y] of one record. For k-ary randomised response of any size,
+        three rows suffice, also for every column of a :class:`fastpriv.RecordChannel` of
+        responses. Other channels take O(k^3 m) triples, with at most 4,194,304 entries.
     n : int
         Number of people, from 1 to 10^12.
 
     Returns
     -------
     PrivacyProfile
-        For neighbours of which one person's value is replaced. The upper end is proved for all
-        databases, the lower end is attained by two neighbouring ones. The ends are nearly the same
-        for k-ary response with k > 2 and many people. Where the blanket is empty, shuffling is
-        not seen to help from above.
+        Profile for the relation "replace-one". The upper bound holds for all databases. The lower
+        bound is attained by two neighbouring databases. The bounds nearly agree for k-ary
+        randomised response with k > 2 and many people. If the blanket is empty, the upper bound
+        shows no gain from shuffling.
 
     Notes
     -----
-    One release is bounded by contour integrals at the level asked for, each O(10^4 m), to about
-    1e-9. To be composed it becomes a pair of measures on losses, from some 700 points of the curve
-    each: a few seconds, once, and brackets about 1e-4 wide. The lower end then is that of two
-    databases, the same in every release, in which all other people have one value.
+    Contour integrals at the requested level bound one step, each in O(10^4 m), to about 1e-9. For
+    composition, the step becomes a pair of measures on losses, each from some 700 points of the
+    curve. This is computed once, and the brackets are about 1e-4 wide. The lower bound then
+    belongs to two databases, the same in every step, in which all other records have one value.
 
     Examples
     --------
@@ -87,10 +87,10 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
 
 
 def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
-    """Laws of the outputs, and whether values can be renamed.
+    """Return the output distributions, and whether values can be renamed.
 
-    Of two neighbours and everybody else a column has three values at most. Responses treat all
-    others alike, so that three rows are enough, with the other outputs merged.
+    Two neighbours and all other records have at most three values in a column. Randomised response
+    treats the other values alike, so three rows suffice, with the other outputs merged.
     """
     if isinstance(channel, HammingChannel):
         return _response(channel.space.sizes[0], channel.epsilon), True
@@ -108,7 +108,7 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
 
 
 def _response(k: int, epsilon: float) -> Floats:
-    """k-ary response, by three values where there are more than four."""
+    """Return k-ary randomised response, reduced to three values if k is above four."""
     if epsilon > _HIGHEST:
         raise InvalidInput(
             f"the level of a shuffled response must be at most {_HIGHEST:g}; got {epsilon:g}. "
@@ -125,7 +125,7 @@ def _response(k: int, epsilon: float) -> Floats:
 
 
 def _check_size(k: int, m: int) -> None:
-    """Refuse randomisers with too many triples of laws."""
+    """Refuse randomisers with too many triples of distributions."""
     if k * (k - 1) * (k + 1) * m > _ENTRIES:
         raise TooLarge(
             f"a local randomiser of {k} values and {m} outputs has too many triples of laws to "

@@ -1,9 +1,9 @@
-"""Which compositions bound a profile from above, and which are attained from below.
+"""Compositions that bound a profile from above and from below.
 
-Neighbours keep their order in all steps, so each direction is composed by itself and the largest
-delta counts. From above the dominating losses of all steps are composed. From below those of some
-pairs of neighbours are, which Renyi divergences pick. Where mechanisms are fixed beforehand, every
-pair of neighbours is composed from both sides, and the largest is the curve.
+Neighbours keep their order in all steps. Each direction is therefore composed separately, and the
+largest delta is taken. The upper bound composes the dominating losses of all steps. The lower bound
+composes the losses of a few pairs of neighbours, selected by Renyi divergence. If mechanisms are
+fixed beforehand, every pair of neighbours is composed, and the maximum is the curve.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from fastpriv.accounting.profile.strategy import ContinuousCurve, Curve, Discret
 from fastpriv.errors import SolverFailure, TooLarge, described
 from fastpriv.results import Bracket
 
-#: Share of the upper bound from which on the lower one is not compared with single steps.
+#: If the lower bound is below this share of the upper one, single steps are tried as lower bounds.
 _LOW = 0.9
-#: Most pairs of neighbours that are composed with noise one by one.
+#: Maximum number of pairs of neighbours composed with noise one by one.
 _PAIRS_WITH_NOISE = 1 << 8
-#: Mechanisms of bounded range have many pairs that are attained; with noise one in so many is used.
+#: If there is noise, one in this many attained pairs of bounded-range mechanisms is used.
 _SOME_WITNESSES = 8
 
-#: Delta at a level.
+#: Function from a level to the bracket of delta.
 Delta = Callable[[float], Bracket]
 
 
 def certified(lower: float, upper: float) -> Bracket:
-    """Return a bracket of two bounds; bounds that contradict each other are worth nothing."""
+    """Return the bracket of two bounds; raise SolverFailure if they contradict each other."""
     if lower > upper:
         raise SolverFailure(
             f"bounds from below and above contradict each other ({described(lower)} > "
@@ -63,10 +63,10 @@ def certified(lower: float, upper: float) -> Bracket:
 
 
 class Case(NamedTuple):
-    """A curve that may be the largest from above, one that is attained, or both of one pair.
+    """An upper curve, an attained lower curve, or both curves of one pair.
 
-    ``at_most`` bounds both from above at little cost. A curve from above may have a lower bound
-    that is attained; where it has none, its lower bounds are 0.
+    ``at_most`` is a cheap upper bound on both. The upper curve may have attained lower bounds; if
+    it has none, its lower bounds are 0.
     """
 
     upper: Curve | None
@@ -81,9 +81,9 @@ def _case(upper: Curve | None, lower: Curve | None) -> Case:
 
 
 class Cases:
-    """Both bounds on the curve of some steps, later ones chosen after earlier outputs."""
+    """Bounds on the curve of steps, each of which may be chosen after earlier outputs."""
 
-    #: So few curves are computed in any order: ranking them would cost as much.
+    #: Up to this number, curves are computed without ranking them first.
     unranked = 4
 
     def __init__(self, parts: Mapping[Step, int]) -> None:
@@ -106,7 +106,7 @@ class Cases:
         self._orders_below = self._directions([pair.below or pair for pair, _ in self._pairs])
 
     def _directions(self, pairs: list[ContinuousStep]) -> tuple[bool, ...]:
-        """The directions that differ: whether the second of the neighbours comes first."""
+        """Return the directions that differ, as flags: True swaps the two neighbours."""
         one = all(pair.symmetric for pair in pairs)
         one = one and all(part.symmetric for part, _ in self._sampled)
         return (False,) if one else (False, True)
@@ -127,7 +127,7 @@ class Cases:
                 below, above = upper.delta(epsilon)
                 low, high = max(low, below), max(high, above)
             if lower is not None and (low == 0.0 or at_most(epsilon) > low):
-                with suppress(TooLarge):  # nothing is known from below
+                with suppress(TooLarge):  # no lower bound
                     low = max(low, lower.delta(epsilon)[0])
         for bound in self._joint:
             below, above = bound.delta(epsilon)
@@ -143,7 +143,7 @@ class Cases:
         low = high = 0.0
 
         def is_below(case: Case, level: float) -> bool:
-            """Whether a curve is known, at little cost, to have no more than delta there."""
+            """Whether a cheap bound shows that the curve is at most delta at this level."""
             return 0.0 < level < math.inf and delta > 0.0 and case.at_most(level) <= delta
 
         for case in self._ranked():
@@ -153,7 +153,7 @@ class Cases:
                 low, high = max(low, below), max(high, above)
             if lower is not None and not is_below(case, low):
                 with suppress(TooLarge):
-                    # A level is sought only where a curve that is quickly asked is above others.
+                    # Search for a level only if this curve exceeds delta at the best level so far.
                     known = 0.0 < low < math.inf and delta > 0.0
                     if known and isinstance(lower, DiscreteCurve) and lower.delta(low)[0] <= delta:
                         continue
@@ -173,7 +173,7 @@ class Cases:
         return min([high, *(bound.guaranteed(delta) for bound in self._joint)])
 
     def _ranked(self, t: float | None = None) -> list[Case]:
-        """Cases by cheap upper bounds at a level, the largest first; a few of them as they are."""
+        """Sort cases by their cheap upper bounds at a level, largest first; not if few."""
         if len(self.cases) <= self.unranked:
             return self.cases
         if t is None:
@@ -191,7 +191,7 @@ class Cases:
             above = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
             try:
                 high = max(high, more + _log(self._directed(flipped, False), above, s, True))
-            except NoBound:  # nothing is known from above
+            except NoBound:  # no upper bound
                 high = math.inf
         for flipped in self._orders_below:
             reached = [(p.measure(flipped, False), k) for p, k in self._reached]
@@ -202,7 +202,7 @@ class Cases:
         return min(low, high), high
 
     def both_orders(self) -> tuple[list[tuple[Delta, Delta]], bool]:
-        """Return curves of pairs, each with that of the other direction, and whether all are."""
+        """Return the curves of pairs in both directions, and whether these are all pairs."""
         if self._is_finite:
             return self._finite_orders()
         if self._alone is not None or not self._is_exact:
@@ -219,12 +219,12 @@ class Cases:
             pairs = ordered_pairs(self._atoms)
         except TooLarge:
             return [], False
-        # Who chooses later steps after earlier outputs may look at another pair by then.
+        # An adaptive choice of later steps may involve another pair.
         every = len(pairs) <= 2 or sum(self._atoms.values()) == 1
         return [(_curve(first), _curve(second)) for first, second in pairs], every
 
     def bends(self) -> list[float]:
-        """Levels at which the curve of one finite step bends: its losses; none of others."""
+        """Levels at which the curve of a single finite step bends: its losses; otherwise none."""
         if not self._is_finite or sum(self._atoms.values()) != 1:
             return []
         measures = [measure for measure, _ in dominating(self._atoms)]
@@ -238,7 +238,7 @@ class Cases:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The curves of which the largest is asked for."""
+        """Curves whose maximum is the profile."""
         above = self.above_with(dominating(self._atoms))
         if self._is_exact or self._is_tight:
             return [_case(curve, None) for curve in above]
@@ -249,7 +249,7 @@ class Cases:
         return [*(_case(curve, None) for curve in above), *(_case(None, curve) for curve in below)]
 
     def above_with(self, atoms: Releases) -> list[Curve]:
-        """Upper bounds, one for each direction, with these losses in place of channels."""
+        """Upper bounds, one per direction, with the given losses in place of the channels."""
         result: list[Curve] = []
         for flipped in self._orders:
             finite = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
@@ -263,7 +263,7 @@ class Cases:
         return result
 
     def below_with(self, atoms: Releases) -> list[Curve]:
-        """What is attained in each direction, with these losses in place of channels."""
+        """Attained lower bounds in each direction, with the given losses for the channels."""
         envelopes = [(pair, k) for pair, k in self._pairs if pair.below is None]
         together = self._sampled if sum(self._parts.values()) == 1 else self._reached
         result: list[Curve] = []
@@ -271,7 +271,7 @@ class Cases:
             sampled = [(part.measure(flipped, False), k) for part, k in together]
             pairs = self._directed(flipped, True)
             witnesses = _witnesses(envelopes)
-            if pairs:  # each is an integral: some of them will do
+            if pairs:  # each witness needs an integral: use a subset
                 witnesses = witnesses[len(witnesses) // 16 :: _SOME_WITNESSES]
             for witness in witnesses:
                 finite = [*atoms, *sampled, *witness]
@@ -287,18 +287,18 @@ class Cases:
 
     @cached_property
     def _alone(self) -> CurveStep | None:
-        """The step, where it is the only one and its curve is computed level by level."""
+        """The step, if it is the only one and its curve is computed level by level."""
         steps = list(self._parts.items())
         return self._levelwise[0] if [k for _, k in steps] == [1] and self._levelwise else None
 
     @cached_property
     def _levelwise(self) -> list[CurveStep]:
-        """Steps that are known better by themselves than by their discrete losses."""
+        """Steps whose own curve is more accurate than their discrete losses."""
         return [part for part, _ in self._sampled if isinstance(part, CurveStep)]
 
     @cached_property
     def _reached(self) -> list[tuple[SampledFinite, int]]:
-        """Steps of both directions that one pair of neighbours attains together."""
+        """Steps in both directions that one pair of neighbours attains together."""
         result: list[tuple[SampledFinite, int]] = []
         asked_of: Any = None
         for part, k in self._sampled:
@@ -310,7 +310,7 @@ class Cases:
 
     @cached_property
     def _is_exact(self) -> bool:
-        """Whether what bounds the curve is attained, so that one curve serves for both bounds."""
+        """Whether the upper bound is attained, so that one curve gives both bounds."""
         exact = all(atom.free and atom.lower is atom.upper for atom in self._atoms)
         exact = exact and all(part.exact for part, _ in self._sampled)
         attains = all(pair.attained for pair, _ in self._pairs)
@@ -318,19 +318,19 @@ class Cases:
 
     @cached_property
     def _is_tight(self) -> bool:
-        """Whether it is one step whose envelope is attained at each level."""
+        """Whether this is a single step whose envelope is attained at each level."""
         alone = [k for _, k in self._pairs] == [1] and len(self._pairs) == len(self._parts)
         return alone and self._pairs[0][0].below is None and self._pairs[0][0].tight
 
     @cached_property
     def _joint(self) -> list[Chosen | ChernoffCurve]:
-        """Bounds on all steps, for several mechanisms of bounded range: envelopes are not best."""
+        """Joint bounds for several bounded-range mechanisms, tighter than composed envelopes."""
         ranges = [(pair, k) for pair, k in self._pairs if isinstance(pair, Interval)]
         ranges = [(pair, k) for pair, k in ranges if not pair.attained and pair.q == 1.0]
         whole = sum(k for _, k in ranges)
         if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._sampled):
             return []
-        # A range of e is e^2/8-zCDP (Cesar and Rogers 2021).
+        # A mechanism of range e is e^2/8-zCDP (Cesar and Rogers 2021).
         rho = [(RenyiStep((), (), raised(pair.e**2 / 8.0, 4.0), 0.0), k) for pair, k in ranges]
         nothing = Composition([], [])
         result: list[Chosen | ChernoffCurve] = [ChernoffCurve([*rho, *self._moments], nothing)]
@@ -340,11 +340,11 @@ class Cases:
 
 
 class FixedCases(Cases):
-    """Both bounds on the curve of mechanisms that are fixed beforehand.
+    """Bounds on the curve of mechanisms that are fixed beforehand.
 
-    Noise has the same losses whatever the neighbours are, and each pair of neighbours of channels
-    comes in both directions. So all pairs, composed, are the exact curve, or bound it where noise
-    is known by a bound.
+    The losses of noise do not depend on the neighbours. Each pair of neighbours of channels occurs
+    in both directions. The maximum over all composed pairs is therefore the exact curve, or a bound
+    if noise is known only by a bound.
     """
 
     unranked = 1
@@ -372,7 +372,7 @@ class FixedCases(Cases):
 
 
 class _FromAbove:
-    """A curve of losses that dominate but need not be attained: its lower bounds are nothing."""
+    """A curve of dominating losses that may not be attained; its lower bounds are 0."""
 
     def __init__(self, curve: Curve) -> None:
         self._curve, self.at_most, self.top, self.infinite = (
@@ -383,16 +383,16 @@ class _FromAbove:
         )
 
     def delta(self, t: float) -> Bounds:
-        """Bounds on delta(t): nothing from below."""
+        """Bounds on delta(t); the lower bound is 0."""
         return 0.0, self._curve.delta(t)[1]
 
     def epsilon(self, delta: float) -> Bounds:
-        """Bounds on a level: nothing from below."""
+        """Bounds on the level; the lower bound is 0."""
         return 0.0, self._curve.epsilon(delta)[1]
 
 
 def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, int]]:
-    """Return the dominating losses of steps; those with the same curve are of one kind."""
+    """Return the dominating losses of steps; steps with the same curve are counted together."""
     result: dict[tuple[Any, ...], tuple[DiscreteLosses, int]] = {}
     for atom, count in atoms.items():
         result[atom.key] = atom.upper, result.get(atom.key, (None, 0))[1] + count
@@ -400,14 +400,14 @@ def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, in
 
 
 def _bracket(below: Curve, above: Curve) -> Delta:
-    """Return the bracket of delta of one direction, as a function of the level."""
+    """Return the bracket of delta in one direction, as a function of the level."""
     if below is above:
         return cache(lambda t: certified(*above.delta(t)))
     return cache(lambda t: certified(below.delta(t)[0], above.delta(t)[1]))
 
 
 def _curve(fixed: Fixed) -> Delta:
-    """Return the bracket of delta of one pair in one direction."""
+    """Return the bracket of delta for one pair in one direction, as a function of the level."""
     low = DiscreteCurve([(measure, k) for measure, _, k in fixed], up=False)
     return _bracket(low, DiscreteCurve([(measure, k) for _, measure, k in fixed], up=True))
 
@@ -415,7 +415,7 @@ def _curve(fixed: Fixed) -> Delta:
 def _witnesses(
     envelopes: list[tuple[ContinuousStep, int]],
 ) -> list[list[tuple[DiscreteLosses, int]]]:
-    """Steps that attain part of what envelopes allow: the first of each kind, and so on."""
+    """Return attained losses below the envelopes: entry i takes witness i of each kind."""
     rows = [(pair.witnesses(), k) for pair, k in envelopes]
     rows = [row for row in rows if row[0]]
     if not rows:
@@ -425,7 +425,7 @@ def _witnesses(
 
 
 def _log(pairs: list[tuple[Directed, int]], finite: Releases, s: float, up: bool) -> float:
-    """Bound ln M(s) of steps in one direction."""
+    """Upper or lower bound on ln M(s) of steps in one direction."""
     if any(measure.infinite > 0.0 for measure, _ in finite):
         return math.inf
     total, sign = 0.0, 1.0 if up else -1.0

@@ -1,8 +1,9 @@
-"""Many steps in one direction: saddle points, Chernoff's bound, and what an engine is asked.
+"""Composition of steps in one direction: saddle points, Chernoff's bound, the engine protocol.
 
-With K(s) = ln M(s) the sum over all steps of the logarithms of their moments M(s) = E_P e^(sL),
-delta(t) is the integral of e^(K(s) - st) / (s (s + 1)) on a line Re s > 0. Its saddle point is
-where the tilted distribution of the losses is centred; it guides the search for good bounds.
+Each step has the moments M(s) = E_P e^(sL) of its loss L. Let K(s) be the sum of ln M(s) over all
+steps. Then delta(t) is the integral of e^(K(s) - st) / (s (s + 1)) on a line Re s > 0. At the
+saddle point, the tilted distribution of the losses is centred near t. The saddle point is used only
+to guide the search.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, No
 #: Lower and upper bounds on a number.
 Bounds = tuple[float, float]
 
-#: Relative error of saddle points: they only choose where bounds are narrow.
+#: Relative error of saddle points, which are used only to guide the search.
 _SADDLE_ERROR = 1e-3
-#: The range in which saddle points are sought: one over the smallest and largest noise, squared.
+#: Largest saddle point, and the inverse of the smallest one.
 _SADDLE_RANGE = 1e18
-#: Accuracy of the moments in Chernoff's bound, relative.
+#: Relative accuracy of the moments in Chernoff's bound.
 _CHERNOFF_TOLERANCE = 1e-14
 
 
 class Losses(Protocol):
-    """The losses of one step in one direction, by their moments M(s) = E_P e^(sL)."""
+    """Losses L of one step in one direction, represented by moments M(s) = E_P e^(sL)."""
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln M(c + i angle), and bounds on its error."""
@@ -42,24 +43,24 @@ class Losses(Protocol):
         """Bound |M(c + i angle)| / M(c) for each angle and all larger ones."""
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
-        """Return ln M(s) and two derivatives; used only to guide the search."""
+        """Return ln M(s) and its first two derivatives; used only to guide the search."""
 
     def slope(self, c: float) -> float:
-        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+        """Upper bound on the derivative of |M(c + i angle)| / M(c) in the angle."""
 
     def top(self) -> float:
         """Largest loss, to a few units."""
 
 
-#: Losses of some kinds of steps, and how many steps of each.
+#: Losses of each kind of step, and the number of steps of that kind.
 Terms = Sequence[tuple[Losses, int]]
 
 
 class Prepared(Protocol):
-    """Bounds that hold at every level and are narrow near the one they were prepared for."""
+    """Bounds that hold at every level and are narrow near the level of preparation."""
 
     def bounds(self, t: float) -> Bounds:
-        """Bound the part of delta(t) that finite losses contribute."""
+        """Bound the contribution of finite losses to delta(t)."""
 
 
 class Engine(Protocol):
@@ -68,13 +69,13 @@ class Engine(Protocol):
     name: str
 
     def applies(self, parts: Composition) -> bool:
-        """Whether the method is made for these losses; a cheap test."""
+        """Whether the method supports these losses; a cheap test."""
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
-        """Prepare bounds near the level t with the saddle point s; None where it has none there.
+        """Prepare bounds near the level t with the saddle point s; None if there are none.
 
-        Raises NoBound: OutOfRange where arithmetic overflows, TooMuchWork where arrays would be
-        longer than their limits.
+        Raises a NoBound: OutOfRange if arithmetic overflows, TooMuchWork if an array would exceed
+        its limit.
         """
 
 
@@ -88,12 +89,12 @@ def cumulant(terms: Terms, s: float) -> tuple[float, float, float]:
 
 
 def tilt_at(terms: Terms, t: float) -> float:
-    """Saddle point of K(s) - s t - ln s (s + 1), to three digits."""
+    """Return the saddle point of K(s) - s t - ln(s (s + 1)), to three digits."""
     return _rising(lambda s: cumulant(terms, s)[1] - t - 1.0 / s - 1.0 / (1.0 + s))
 
 
 def tilt_for(terms: Terms, log_delta: float) -> float:
-    """Saddle point of the t at which delta is about e^log_delta."""
+    """Return the saddle point for the t at which delta is about e^log_delta."""
 
     def short(s: float) -> float:
         value, slope, curve = cumulant(terms, s)
@@ -104,9 +105,9 @@ def tilt_for(terms: Terms, log_delta: float) -> float:
 
 
 def _rising(value: Callable[[float], float]) -> float:
-    """Where a rising function of s > 0 changes its sign, to three digits.
+    """Return the root of an increasing function of s > 0, to three digits.
 
-    Overflow means that s is too large.
+    Overflow counts as a positive value.
     """
 
     def positive(s: float) -> bool:
@@ -128,7 +129,7 @@ def _rising(value: Callable[[float], float]) -> float:
 
 
 def share(c: float) -> float:
-    """Return ln of the largest (1 - e^-x) e^(-cx) over x >= 0."""
+    """Return ln of the maximum of (1 - e^-x) e^(-cx) over x >= 0."""
     return c * math.log(c) - (1.0 + c) * math.log1p(c) if c > 0.0 else 0.0
 
 
@@ -139,7 +140,7 @@ def log_moment_above(term: Losses, s: float, tolerance: float) -> float:
 
 
 def chernoff(terms: Terms, at: float) -> float:
-    """Upper bound on ln M(at) + ln max (1 - e^-x) e^(-at x)."""
+    """Upper bound on K(at) + ln max over x >= 0 of (1 - e^-x) e^(-at x)."""
     if at == 0.0:
         return 1e-9
     total = share(at)
@@ -150,16 +151,16 @@ def chernoff(terms: Terms, at: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Steps in one direction.
+    """Composed steps in one direction.
 
     Attributes
     ----------
     pairs : list of (Directed, int)
-        Steps with a density of losses, and how many of each.
-    finite : releases
-        Steps with finitely many losses.
+        Steps whose losses have a density, and the number of each.
+    finite : list of (DiscreteLosses, int)
+        Steps with finitely many losses, and the number of each.
     up : bool, optional
-        Which bound is asked for, where all losses are discrete; None for both.
+        Whether the upper or the lower bound is needed, if all losses are discrete; None for both.
     """
 
     pairs: list[tuple[Directed, int]]
@@ -168,27 +169,27 @@ class Composition:
 
     @cached_property
     def terms(self) -> Terms:
-        """All losses, by their moments."""
+        """All losses, represented by their moments."""
         return [*self.pairs, *((Discrete(measure), k) for measure, k in self.finite)]
 
     @cached_property
     def mass_error(self) -> float:
-        """Relative error of the masses of discrete losses, all steps together."""
+        """Relative error of the masses of discrete losses, summed over steps."""
         return math.fsum(k * (m.error + 8.0 * ULP) for m, k in self.finite)
 
     @cached_property
     def loss_error(self) -> float:
-        """How far the sum of discrete losses may be off."""
+        """Bound on the absolute error of the sum of discrete losses."""
         return math.fsum(k * m.off for m, k in self.finite)
 
     @cached_property
     def shift(self) -> float:
-        """Sum of what discrete losses are counted from."""
+        """Sum of the offsets of the discrete losses."""
         return math.fsum(k * m.shift for m, k in self.finite)
 
     @cached_property
     def is_single(self) -> bool:
-        """Whether it is one step with discrete losses: its numbers are not rounded."""
+        """Whether this is a single step with discrete losses, whose numbers are not rounded."""
         return not self.pairs and [k for _, k in self.finite] == [1]
 
     @cached_property
@@ -211,7 +212,7 @@ class Composition:
     def top(self) -> Bounds:
         """Largest finite loss of all steps together."""
         if any(not len(measure.losses) for measure, _ in self.finite):
-            return 0.0, 0.0  # some step never has a finite loss
+            return 0.0, 0.0  # some step has no finite loss
         if self.is_single and self.loss_error == 0.0:
             ((measure, _),) = self.finite
             return (measure.shift + measure.top,) * 2
@@ -224,16 +225,16 @@ class Composition:
         return max(total - slack - 2.0 * self.loss_error, 0.0), max(total + slack, 0.0)
 
     def tilt_at(self, t: float) -> float:
-        """Saddle point for a level."""
+        """Return the saddle point for a level."""
         if self.pairs:
             return tilt_at(self.terms, t)
         return discrete_tilt_at(self.finite, t - self.shift)
 
     def at_most(self, t: float) -> float:
-        """Upper bound on delta(t) at little cost: Chernoff's, proved.
+        """Cheap and certified upper bound on delta(t), by Chernoff's inequality.
 
-        delta(t) <= e^(K(s) - s t) max over y of (1 - e^-y) e^(-sy) for every s >= 0. Errors of
-        masses and losses count for every step, so that they grow with the number of steps.
+        delta(t) <= e^(K(s) - s t) max over y >= 0 of (1 - e^-y) e^(-sy) for every s >= 0. The
+        errors of masses and losses are added for every step.
         """
         high = self.infinite[1]
         if high >= 1.0 or t >= self.top[1]:
@@ -245,18 +246,18 @@ class Composition:
                 log += self.mass_error + at * (self.loss_error - t)
         except NoBound:
             return 1.0
-        # Rounded up, so that what underflows is not nothing.
+        # Rounded up, so that a value that underflows stays positive.
         finite = exp_up(min(log + 1e-9 * (1.0 + at * t), 0.0))
         return min((high + finite) * (1.0 + 1e-9), 1.0)
 
     def loosened(self, made: Prepared) -> Prepared:
-        """Count the errors of discrete masses and losses, which a contour does not know."""
+        """Widen bounds by the errors of discrete masses and losses, which a contour omits."""
         return _Loosened(made, self.mass_error, self.loss_error) if self.finite else made
 
 
 @dataclass(frozen=True)
 class _Loosened:
-    """Bounds with the errors of discrete losses: masses by a factor, losses by a sum."""
+    """Bounds widened by a relative error of the masses and an absolute error of the losses."""
 
     made: Prepared
     mass_error: float
@@ -270,14 +271,14 @@ class _Loosened:
         return max(low * (1.0 - slack), 0.0), min(high * (1.0 + slack) + 1e-322, 1.0)
 
 
-# Saddle points of discrete losses, which are largest at the tilt that shows the top loss alone.
+# Saddle points of discrete losses. The search stops at a tilt concentrated on the largest loss.
 
 
 def discrete_tilt_at(releases: Releases, t: float) -> float:
-    """Tilt whose distribution is centred where delta(t) comes from.
+    """Return the tilt whose distribution is centred on the losses that contribute to delta(t).
 
-    A little above t, and never at s = 0, so that losses above t that are rare in all are not rare
-    under the tilt.
+    The centre is slightly above t, and s > 0, so that rare losses above t are likely under the
+    tilt.
     """
     return _smallest_tilt(
         releases,
@@ -286,9 +287,9 @@ def discrete_tilt_at(releases: Releases, t: float) -> float:
 
 
 def discrete_tilt_for(releases: Releases, delta: float) -> float:
-    """Tilt whose distribution is centred near where the curve falls to delta.
+    """Return the tilt whose distribution is centred near the level at which the curve is delta.
 
-    The saddle point: delta is about e^(K - s K') / (sqrt(2 pi K'') s (1 + s)), no more than 1/2.
+    Saddle-point approximation: delta is about e^(K - s K') / (2 + sqrt(2 pi K'') s (1 + s)).
     """
     target = math.log(delta)
 
@@ -301,13 +302,13 @@ def discrete_tilt_for(releases: Releases, delta: float) -> float:
 
 
 def _smallest_tilt(releases: Releases, more: Callable[[float], bool]) -> float:
-    """Least tilt, to three digits, at which ``more`` no longer holds."""
+    """Return the smallest tilt, to three digits, at which ``more`` is false."""
     moving = [(measure, k) for measure, k in releases if measure.top > 0.0]
     if not (moving and more(0.0)):
         return 0.0
     low, high = 0.0, 1.0 / sum(k * measure.top for measure, k in moving)
     gap = min(float(np.diff(measure.losses)[-1]) for measure, _ in moving)
-    # By then hardly any release is below its top, however rare that was.
+    # At this tilt, almost every step has its largest loss, however rare that loss is.
     rarest = max(float(measure.logs.max() - measure.logs[-1]) for measure, _ in moving)
     most = (rarest + math.log(sum(k for _, k in moving) + 1.0) + 7.0) / gap
     while high < most and more(high):
@@ -316,21 +317,21 @@ def _smallest_tilt(releases: Releases, more: Callable[[float], bool]) -> float:
     return bisect(more, low, high, relative=_SADDLE_ERROR)[1]
 
 
-# Steps of which only Renyi divergences are known: bounds from above.
+# Steps with known Renyi divergences only: upper bounds.
 
-#: Levels beyond this one are not distinguished: e^(s t) would overflow for every s that is tried.
+#: Larger levels are replaced by this one, which is valid because the curve decreases.
 _FARTHEST = 1e9
 #: Exponents s at which Chernoff's bound is first tried.
 _EXPONENTS = np.exp(np.linspace(math.log(1e-6), math.log(1e6), 97))
-#: Steps of the golden section towards the best exponent: 0.618^60 of a cell is nothing.
+#: Steps of the golden section; they shrink a cell by a factor of 0.618^60, about 3e-13.
 _GOLDEN_STEPS = 60
 
 
 class RenyiStep(Step):
-    """Bounds on ln M(s), s > 0: rho-zCDP, or levels at some orders.
+    """Upper bounds on ln M(s), s > 0, from (xi, rho)-zCDP or from levels at some orders.
 
-    ln M is convex and zero at 0, so between two orders the chord is a bound. It is infinite beyond
-    the largest order.
+    ln M is convex and zero at 0, so the chord between two orders is an upper bound. The bound is
+    infinite beyond the largest order.
     """
 
     def __init__(
@@ -364,12 +365,12 @@ class RenyiStep(Step):
         return not self.orders and self.rho == 0.0 and self.xi == 0.0
 
     def declared_rho(self) -> float | None:
-        """Return xi + rho, which (xi, rho)-zCDP is no worse than; None for levels at orders."""
+        """Return xi + rho, because (xi, rho)-zCDP implies (xi + rho)-zCDP; None for orders."""
         return None if self.orders else self.rho + self.xi
 
 
 class ChernoffCurve:
-    """delta(t) <= M(s) e^(-st) max over x of (1 - e^-x) e^(-sx), the best of all s."""
+    """Upper bound delta(t) <= min over s of M(s) e^(-st) max over x of (1 - e^-x) e^(-sx)."""
 
     def __init__(self, moments: Sequence[tuple[RenyiStep, int]], parts: Composition) -> None:
         self._moments, self._parts = list(moments), parts
@@ -378,20 +379,20 @@ class ChernoffCurve:
 
     def at_most(self, t: float) -> float:
         """Upper bound on delta(t)."""
-        t = min(t, _FARTHEST)  # the curve falls
+        t = min(t, _FARTHEST)  # the curve decreases
         log = min(self._log(s) - s * t for s in self._tried(lambda s: self._about(s) - s * t))
         if not log < 700.0:
             return 1.0
-        # Moments bound no loss: delta is positive, also where it is less than any double.
+        # Moments do not bound the losses, so the bound stays positive even if it underflows.
         finite = max(math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), LEAST)
         return min(raised(self.infinite[1] + finite, 2.0), 1.0)
 
     def delta(self, t: float) -> Bounds:
-        """Bounds on delta(t): nothing from below."""
+        """Bounds on delta(t); the lower bound is 0."""
         return 0.0, self.at_most(t)
 
     def epsilon(self, delta: float) -> Bounds:
-        """Bounds on the smallest t with delta(t) <= delta: nothing from below."""
+        """Bounds on the smallest t with delta(t) <= delta; the lower bound is 0."""
         rest = delta - raised(self.infinite[1], 4.0)
         if rest <= 0.0:
             return 0.0, math.inf
@@ -406,11 +407,11 @@ class ChernoffCurve:
         return 0.0, max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0)
 
     def guaranteed(self, delta: float) -> float:
-        """Upper bound on that level alone."""
+        """Upper bound on the smallest t with delta(t) <= delta."""
         return self.epsilon(delta)[1]
 
     def _about(self, s: float) -> float:
-        """Return ln M(s) and the share, without rounding."""
+        """Return ln M(s) + share(s), not rounded in any direction."""
         value = share(s) + sum(k * part.log_moment(s) for part, k in self._moments)
         try:
             return value + cumulant(self._parts.terms, s)[0]
@@ -418,7 +419,7 @@ class ChernoffCurve:
             return math.inf
 
     def _log(self, s: float) -> float:
-        """Return ln M(s) and the share, rounded up."""
+        """Return ln M(s) + share(s), rounded up."""
         value = share(s) + sum(k * part.log_moment(s) for part, k in self._moments)
         try:
             value += sum(k * log_moment_above(one, s, 1e-16 / k) for one, k in self._parts.terms)
@@ -428,7 +429,7 @@ class ChernoffCurve:
         return value + errors + 1e-13 * (1.0 + abs(value))
 
     def _tried(self, ask: Callable[[float], float]) -> list[float]:
-        """Exponents near the best: the orders that are known, and the best of a search."""
+        """Return exponents to try: the result of a search, and the four best known orders."""
         known = [order - 1.0 for part, _ in self._moments for order in part.orders if order > 1.0]
         values = [ask(s) for s in _EXPONENTS.tolist()]
         best, last = int(np.argmin(values)), len(_EXPONENTS) - 1

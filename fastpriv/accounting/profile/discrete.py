@@ -13,37 +13,37 @@ from numpy.typing import NDArray
 from fastpriv._core.rounding import ULP, directed, lowered
 from fastpriv._core.validation import Floats, Ints
 
-# Measures on privacy losses: what a pair of output laws is, seen through its likelihood ratios.
+# Measures on privacy losses: pairs of output distributions, represented by likelihood ratios.
 #
-# A pair (P, Q) enters accounting only through the measure that P puts on the loss l = ln P/Q, for
-# delta(t) = integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the envelope of
-# all of them is the curve of a measure that is *symmetric*: the mass at -l is e^-l times that at
-# l.
+# Accounting needs only the measure of a pair (P, Q): the distribution under P of the loss
+# l = ln P/Q. delta(t) is the integral of (1 - e^(t-l))_+ over it. Neighbours can be swapped, so the
+# envelope over all pairs is the curve of a *symmetric* measure: the mass at -l is e^-l times the
+# mass at l.
 #
-# Bounds. If the curve of a measure is above that of a pair for every t in the reals, it stays
-# above when both are composed with any measure, because delta of a composition is the mean, under
-# a non-negative measure, of the curve of one part. For symmetric measures t >= 0 and a total mass
-# of at least one (below: at most one) are enough. So rounding needs no valid pair of laws: more
-# mass, larger losses and a total of at least one are an upper bound, the opposite a lower one.
-# For other measures less mass and smaller losses, anywhere, are a lower bound.
+# Bounds. Let the curve of a measure be above the curve of a pair for every real t. It stays above
+# if both are composed with any measure, because delta of a composition is the mean of the curve of
+# one part under a non-negative measure. For symmetric measures, t >= 0 and a total mass of at least
+# one (at most one for lower bounds) suffice. A rounded measure need not come from a pair of
+# distributions. More mass, larger losses and a total of at least one give an upper bound; the
+# opposite gives a lower bound. For other measures, less mass and smaller losses give a lower bound.
 
 
-#: Logarithms of masses: k of them are added, so they carry more digits where the platform has them.
+#: Logarithms of masses, in extended precision if the platform has it, because many are added.
 Longs = NDArray[np.longdouble]
 FINE = max(float(np.finfo(np.longdouble).eps), 2.0**-64)
 
-#: Gains and steps closer than this, relatively, are one.
+#: Relative difference up to which gains and lattice steps count as equal.
 SAME = 2.0**-46
-#: So are losses: they are quotients of differences of sums, whose errors are larger.
+#: The same for losses, which have larger errors as quotients of differences of sums.
 _SAME_LOSS = 2.0**-40
-#: The smallest loss is sought as so many steps of a lattice, at most.
+#: Maximum number of lattice steps in the smallest loss.
 _PARTS = 12
-#: The largest loss is at most so many times the least one, in a lattice.
+#: Maximum ratio of the largest to the smallest loss of a lattice.
 _MULTIPLE = 64.0
 
 
 class Step:
-    """One kind of private computation, with a ``key`` that is written and compared."""
+    """One kind of private computation, identified by its ``key``."""
 
     key: tuple[Any, ...]
 
@@ -53,9 +53,9 @@ class Step:
         return False
 
     def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
-        """Return mu^2 if the step counts as Gaussian noise in zCDP, or else in GDP.
+        """Return bounds on mu^2 if the step counts as Gaussian noise, in zCDP or otherwise in GDP.
 
-        In the limit of large orders, and at most; squares add up. None for other steps.
+        The lower bound is the limit for large orders. Squares add up. None for other steps.
         """
         return None
 
@@ -71,19 +71,19 @@ class DiscreteLosses:
     Attributes
     ----------
     losses : ndarray
-        Rising, counted from ``shift``.
+        Increasing losses minus ``shift``, in nats.
     logs : ndarray of longdouble
         Log of the mass of each loss.
     infinite : float
-        Mass where the likelihood ratio is infinite.
+        Mass of infinite losses.
     error : float
         Relative error of the masses in ``logs``.
     step : float
-        The h of which all losses are multiples, exactly; 0 where there is none.
+        Lattice step h: all losses are exact multiples of it. 0 if there is no lattice.
     shift : float
-        What is to be added to every loss.
+        Offset to be added to every loss.
     off : float
-        How far losses may be off.
+        Absolute error of the losses.
     """
 
     losses: Floats
@@ -100,15 +100,15 @@ class DiscreteLosses:
     ) -> DiscreteLosses:
         """Complete positive losses and their log-masses to a symmetric measure of total one.
 
-        What is left for loss 0 is rounded up or down. Where rounding left less than nothing, a
-        lower bound takes it from all masses: a total above one would grow with every release.
+        The remaining mass at loss 0 is rounded up or down. If it is negative by rounding, a lower
+        bound reduces all masses, because a total above one would grow with every step.
         """
         mirrored = masses - losses
         rest = 1.0 - np.longdouble(infinite) - (np.exp(masses) + np.exp(mirrored)).sum()
         slack = (len(losses) + 8.0) * FINE
         rest += slack if up else -slack
         if rest < 0.0 and not up:
-            shrink = np.log1p(-rest)  # of the total, which may be two where all losses are tiny
+            shrink = np.log1p(-rest)  # ln of the total, which may be two if all losses are tiny
             masses, mirrored = masses - shrink, mirrored - shrink
             infinite *= lowered(float(np.exp(-shrink)), 4.0)
         shown = losses.astype(np.float64)
@@ -122,12 +122,13 @@ class DiscreteLosses:
 
     @classmethod
     def response(cls, m: int, epsilon: float, delta: float) -> DiscreteLosses:
-        """Masses a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at -epsilon, the rest at 0.
+        """Return the losses of m-ary response that reveals its input with probability delta.
 
-        All of them times 1 - delta; delta is at infinity.
+        The masses are (1 - delta) times a = 1/(1 + (m-1) e^-epsilon) at epsilon, a e^-epsilon at
+        -epsilon, and the remainder at 0. The mass at infinity is delta.
         """
         level = np.longdouble(epsilon)
-        with np.errstate(divide="ignore"):  # delta = 1: everything is shown
+        with np.errstate(divide="ignore"):  # delta = 1 reveals everything
             keep = np.log1p(-np.longdouble(delta))
         if m == 1 or epsilon == 0.0:
             losses, logs = np.zeros(1), np.array([keep])
@@ -141,12 +142,12 @@ class DiscreteLosses:
 
     @property
     def top(self) -> float:
-        """Largest finite loss, counted from ``shift``."""
+        """Largest finite loss minus ``shift``."""
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
     @property
     def without_infinite(self) -> DiscreteLosses:
-        """The finite losses alone."""
+        """Return the finite losses only."""
         return replace(self, infinite=0.0)
 
     @property
@@ -155,12 +156,12 @@ class DiscreteLosses:
         return np.rint(self.losses / self.step).astype(np.int64)
 
 
-#: Releases of some kinds, and how many of each.
+#: Losses of each kind of step, and the number of steps of that kind.
 Releases = Sequence[tuple[DiscreteLosses, int]]
 
 
 def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
-    """Return ln of the mean of e^(s loss), and two derivatives; used only to guide the search."""
+    """Return ln E e^(s loss) and its first two derivatives; used only to guide the search."""
     value = slope = curve = 0.0
     for measure, k in releases:
         logs = (measure.logs + s * measure.losses).astype(np.float64)
@@ -176,7 +177,7 @@ def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float
 
 
 def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
-    """Join losses from 0 up, none of which rises, with their masses, and the step they share."""
+    """Merge losses from 0 up without raising any; return losses, masses and the lattice step."""
     starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > _SAME_LOSS * losses[-1])
     rising = losses[starts].astype(np.float64)
     fine, step = on_lattice(rising[1:], up=False)
@@ -185,7 +186,7 @@ def merged_below(losses: Longs, masses: Longs) -> tuple[Floats, Longs, float]:
 
 
 def on_lattice(losses: Floats, up: bool) -> tuple[Longs, float]:
-    """Multiples of a step in place of losses that are close to them, and the step, or 0."""
+    """Replace losses by close multiples of a lattice step; return them and the step, or 0."""
     step = _common_step(losses, up)
     if step == 0.0:
         return losses.astype(np.longdouble), 0.0
@@ -193,9 +194,9 @@ def on_lattice(losses: Floats, up: bool) -> tuple[Longs, float]:
 
 
 def _common_step(losses: Floats, up: bool) -> float:
-    """Step h such that all losses are multiples of it up to rounding, or 0.
+    """Return the step h whose multiples equal all losses up to rounding, or 0.
 
-    Multiples of h are no less, or no more, than the losses: they may stand for them in a bound.
+    The multiples of h are at least the losses if ``up``, and at most the losses otherwise.
     """
     if not len(losses) or losses[-1] > _MULTIPLE * losses[0]:
         return 0.0
@@ -208,7 +209,7 @@ def _common_step(losses: Floats, up: bool) -> float:
 
 
 def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
-    """Join losses that differ by rounding only, at the largest or the least of them."""
+    """Merge losses that differ by rounding only, into the largest or the smallest of them."""
     if not len(losses):
         return losses, masses
     starts = np.concatenate([[0], np.flatnonzero(np.diff(losses) > _SAME_LOSS * losses[1:]) + 1])
@@ -217,16 +218,16 @@ def merged(losses: Floats, masses: Floats, up: bool) -> tuple[Floats, Floats]:
     return joined.reduceat(losses, starts), total
 
 
-#: Relative error of laws, and their absolute error where digits are lost to underflow.
+#: Relative error of distributions, and their absolute error due to underflow.
 Error = tuple[float, float]
 
 
 def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
-    """Measure of the losses of one pair of laws, rounded down.
+    """Return the losses of one pair of distributions, rounded down.
 
-    The laws are known up to a relative error, more than which is never between them and laws that
-    sum to one; what rounding may have added to losses and masses is told. What underflow may have
-    taken is given to the second law, and taken from the first.
+    The relative error of the distributions includes their distance from a total of one. The result
+    states the errors of its losses and masses. The absolute error due to underflow is added to the
+    second distribution and subtracted from the first.
     """
     apart, below = error
     totals = [abs(math.fsum([*law.tolist(), -1.0])) for law in (first, second)]
@@ -240,7 +241,7 @@ def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
     if not len(p):
         return DiscreteLosses(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
     logs = np.log(p)
-    # Ratios near one from their difference, so that small losses keep their digits.
+    # Ratios near one are computed from the difference, so that small losses keep their digits.
     near = np.abs(p - q) <= 0.5 * q
     losses = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), logs - np.log(q))
     sizes = np.where(near, np.abs(losses), np.abs(logs) + np.abs(np.log(q)))

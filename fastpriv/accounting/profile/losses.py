@@ -1,4 +1,4 @@
-"""Losses of one step in one direction: their moments with error bounds, by quadrature."""
+"""Moments of the losses of one step in one direction, by quadrature with error bounds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from fastpriv.accounting.profile.discrete import (
     Step,
 )
 
-# Moments of a pair of laws by quadrature: sums over points of the losses, with all errors.
+# Moments of a pair of distributions by quadrature: sums over nodes, with bounds on all errors.
 #
 # With L = ln P/Q and w complex, Phi(w) = E_Q e^(wL). As E_Q 1 = E_Q e^L = 1,
 #
 #     Phi(w) - 1 = E_Q g_w(L),    g_w(L) = e^(wL) - 1 - w (e^L - 1),
 #
-# and g is of second order in small losses: nothing cancels when losses are small and releases
-# many.
+# and g is of second order in small losses, so nothing cancels for many steps with small losses.
 
 
 Complexes = NDArray[np.complex128]
@@ -39,15 +38,15 @@ Rule = TypeVar("Rule")
 #: Logarithms of moments, and bounds on their errors.
 LogMoments = tuple[Complexes, Floats]
 
-#: Entries of an array over angles and points that are looked at together.
+#: Entries of an array over angles and nodes that are processed in one block.
 _BLOCK = 1 << 17
-#: Most entries of such an array in all; beyond, equally spaced angles are transformed together.
+#: Maximum number of entries of such an array; above it, one Fourier transform is used.
 _WORK = 1 << 21
-#: Exponents below this are summed as their excess over one.
+#: Largest log-scale at which a moment is summed as its excess over one.
 _MODEST = 1.0
-#: Arguments for which e^z - 1 - z is summed as a series, and its coefficients 1/n!, n = 2, 3, ...
+#: Arguments below which e^z - 1 - z is summed as a series with coefficients 1/n!, n = 2, 3, ...
 _SMALL = 1.0
-#: Where a value x is lost in its error e it is given as 2e: off by 3e + |x|, and so ln (1 + 2.5).
+#: If the error e exceeds |x|/2, x is replaced by 2e. Its error is 3e + |x|, in logs ln(1 + 2.5).
 _LOST_LOG_ERROR = math.log(3.5)
 _SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
@@ -57,7 +56,7 @@ class NoBound(Exception):
 
 
 class OutOfRange(NoBound):
-    """Numbers overflow, or lose all their digits: what is computed with them proves nothing."""
+    """Numbers overflow or lose all their digits, so they yield no bound."""
 
 
 class TooMuchWork(NoBound):
@@ -66,7 +65,7 @@ class TooMuchWork(NoBound):
 
 @contextmanager
 def in_range() -> Iterator[None]:
-    """Turn arithmetic that overflows into OutOfRange."""
+    """Raise OutOfRange if arithmetic overflows."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             yield
@@ -76,14 +75,14 @@ def in_range() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Points of the losses that stand for a law Q, and how far off they are.
+    """Quadrature nodes that represent a distribution Q of losses, with their errors.
 
     Attributes
     ----------
     logs : ndarray
         Logarithms of the weights under Q.
     losses : ndarray
-        Losses L at the points.
+        Losses L at the nodes.
     fuzz : ndarray
         Relative errors of the weights.
     off : ndarray
@@ -91,7 +90,7 @@ class Nodes:
     remainder : callable
         Bound on the error of the sum for E_Q g_w(L), at an array of |Im w|, times e^-scale.
     extra_p, extra_q : float
-        Total masses of P and Q less one, where a measure is not one of laws.
+        Total masses of P and Q minus one, if they are not probability distributions.
     """
 
     logs: Floats
@@ -104,7 +103,7 @@ class Nodes:
 
 
 class RecentRules:
-    """The quadratures that were used last, as many as fit into a number of bytes."""
+    """Cache of the most recently used quadratures, limited in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._held = limit, 0
@@ -112,7 +111,7 @@ class RecentRules:
         self._lock = threading.Lock()
 
     def get(self, key: Any, make: Callable[[], tuple[Rule, int]]) -> Rule:
-        """Return a kept rule, or the one that ``make`` returns with its size in bytes."""
+        """Return the cached rule, or call ``make`` for the rule and its size in bytes."""
         with self._lock:
             if key in self._rules:
                 self._rules.move_to_end(key)
@@ -129,12 +128,10 @@ class RecentRules:
 
 
 def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
-    """Return ln Phi(c + i angle) and bounds on its error.
-
-    A computed e^z is off by a few units times 1 + |z|. With |g_w(L)| <= (|w|^2 + |w|) L^2
-    max(1, e^(cL), e^L) / 2, the errors of all terms are sums of powers of |w| times sums over
-    points that do not depend on the angle.
-    """
+    """Return ln Phi(c + i angle) and bounds on its error."""
+    # A computed e^z has an error of a few units times 1 + |z|. Because of
+    # |g_w(L)| <= (|w|^2 + |w|) L^2 max(1, e^(cL), e^L) / 2, the total error is a sum of powers of
+    # |w| times sums over nodes that do not depend on the angle.
     L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
     if len(L) * len(w) > _WORK:
         return _together(nodes, c, angles)
@@ -148,7 +145,7 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     spread = np.abs(L) * 4.0 * ULP
     rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
     whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
-    # Exponentials that overflow have weights that underflow: those are only summed together.
+    # If exponentials overflow, their weights underflow, so both are summed in one exponent below.
     if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
         rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
         rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
@@ -173,7 +170,7 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
 
 
 def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> LogMoments:
-    """Moments at small angles, by second order, and at large ones, where that is of no use."""
+    """Compute moments separately at small angles, to second order, and at large angles."""
     logs, errors = np.empty(len(angles), dtype=np.complex128), np.empty(len(angles))
     for part in (far, ~far):
         logs[part], errors[part] = log_moments(nodes, c, angles[part])
@@ -181,10 +178,10 @@ def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> L
 
 
 def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats]:
-    """The same at angles 0, tau, 2 tau, ... by one Fourier transform.
+    """Return the same as ``log_moments`` at angles 0, tau, 2 tau, ..., by one Fourier transform.
 
-    Products of moments x_i that are off by e_i are off by at most prod (|x_i| + e_i) - prod |x_i|,
-    so that ln (1 + e/|x|) serves as the error of a logarithm, however large it is.
+    If moments x_i have errors e_i, their product has an error of at most
+    prod (|x_i| + e_i) - prod |x_i|. Therefore ln(1 + e/|x|) is a valid error of the logarithm.
     """
     tau, count = float(angles[min(1, len(angles) - 1)]), len(angles)
     equal = np.array_equal(angles, tau * np.arange(count, dtype=np.float64))
@@ -200,7 +197,7 @@ def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats
     off = (L * 8.0 * ULP + nodes.off) * tilted
     errors = error * float(tilted.sum()) + float((unit * tilted).sum()) + size * float(off.sum())
     errors = (errors + nodes.remainder(angles, scale) + len(L) * 2.0**-1060) * (1.0 + 1e-9)
-    # A value that is lost in its error is replaced by one of the error's size.
+    # A value smaller than its error is replaced by the error.
     lost = np.abs(values) < errors
     values, errors = np.where(lost, errors, values), np.where(lost, 2.0 * errors, errors)
     logs = scale + np.log(values)
@@ -212,7 +209,7 @@ def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats
 def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
     """Bound the error of the sum of weights times g_w(L).
 
-    Where |cL| <= 1 by second order, elsewhere by |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
+    If |cL| <= 1, the bound is of second order; otherwise |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
     """
     L = np.abs(nodes.losses)
     unit = nodes.fuzz + (40.0 + math.sqrt(len(L))) * ULP
@@ -227,7 +224,7 @@ def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
 
 
 def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Complexes]) -> Complexes:
-    """Sums over points for every w, some rows at a time."""
+    """Return the sums over nodes for every w, computed in blocks of rows."""
     result = np.empty(len(w), dtype=np.complex128)
     rows = max(1, _BLOCK // len(L))
     with np.errstate(under="ignore"):
@@ -238,7 +235,7 @@ def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Compl
 
 
 def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
-    """g_w(L) with z = w L."""
+    """Return g_w(L) with z = w L."""
     return np.asarray(_second(z) - w * _second(L.astype(np.complex128)))
 
 
@@ -261,7 +258,7 @@ def _series(z: Complexes) -> Complexes:
 
 
 def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
-    """ln(1 + z) of a z that is off by at most an error; the relative error of 1 + z added."""
+    """Return ln(1 + z) and a bound on its error, if z has at most the given error."""
     size = np.abs(1.0 + z)
     share = error + 8.0 * ULP * np.abs(z)
     lost = 2.0 * share >= size
@@ -272,7 +269,7 @@ def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
 
 
 def log_one_plus(z: Complexes) -> Complexes:
-    """ln(1 + z) to a few units of |z| where z is small."""
+    """Return ln(1 + z), to a few units of |z| if z is small."""
     x, y = z.real, z.imag
     small = np.abs(z) < 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -282,7 +279,7 @@ def log_one_plus(z: Complexes) -> Complexes:
 
 
 def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
-    """Return ln Phi(c) and its first two derivatives, without bounds."""
+    """Return ln Phi(c) and its first two derivatives, without error bounds."""
     logs = nodes.logs + c * nodes.losses
     most = float(logs.max())
     law = np.exp(logs - most)
@@ -302,7 +299,7 @@ def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
 
 
 def log_sum_above(nodes: Nodes, c: float) -> float:
-    """Return an upper bound on ln of the sum over all points of weight e^(cL)."""
+    """Return an upper bound on ln of the sum over all nodes of weight times e^(cL)."""
     logs = nodes.logs + c * nodes.losses
     most = float(logs.max())
     sizes = np.abs(nodes.logs) + 2.0 * np.abs(c * nodes.losses) + abs(most)
@@ -313,9 +310,9 @@ def log_sum_above(nodes: Nodes, c: float) -> float:
 
 
 def spread(nodes: Nodes, c: float) -> float:
-    """Mean distance of the losses from their mean under the law tilted by c, for finite laws.
+    """Mean absolute deviation of the losses under the distribution tilted by c.
 
-    A quadrature is good for smooth functions of the loss only, which this is not.
+    Use it for finite distributions only: a quadrature is not accurate for a non-smooth function.
     """
     logs = nodes.logs + c * nodes.losses
     law = np.exp(logs - logs.max())
@@ -324,41 +321,41 @@ def spread(nodes: Nodes, c: float) -> float:
     return float((law * np.abs(nodes.losses - mean)).sum())
 
 
-# Sums of exponentials over many points, at many equally spaced angles together.
+# Sums of exponentials over many points, at many equally spaced angles, by one Fourier transform:
 #
-#     S(v) = sum of w_i e^(i v L_i),   v = 0, tau, 2 tau, ...,   w_i >= 0,
+#     S(v) = sum of w_i e^(i v L_i),   v = 0, tau, 2 tau, ...,   w_i >= 0.
 #
-# by one fast Fourier transform. Every point is spread over a grid of M losses in a period 2
-# pi/tau by a Gaussian g, and the transform is divided by that of g. With Omega = M tau, Poisson's
-# formula says that the quotient is
+# A Gaussian g spreads every point over a grid of M losses with period 2 pi/tau. The transform is
+# then divided by the transform g^ of g. With Omega = M tau, Poisson's summation formula gives the
+# quotient
 #
-#     S(v) + sum_(p != 0) S(v + p Omega) g^(v + p Omega) / g^(v),  g^(v) = e^(-48 (v/Omega)^2),
+#     S(v) + sum_(p != 0) S(v + p Omega) g^(v + p Omega) / g^(v),  g^(v) = e^(-48 (v/Omega)^2).
 #
-# and |S| is at most the sum of the weights. For v <= Omega/8 all other terms together are at most
-# 2.02 e^-36 of it. The Gaussian is cut 13 points away from the nearest one, where it is below
-# e^-37.
+# |S| is at most the sum of the weights. For v <= Omega/8, the terms with p != 0 together are at
+# most 2.02 e^-36 times this sum. The Gaussian is truncated 13 points from the nearest grid point,
+# where it is below e^-37.
 
 
-#: The grid has at least so many points for each angle.
+#: Minimum number of grid points per angle.
 _OVER = 8
 #: g^(v) = e^(-_WIDTH (v/Omega)^2), and so g = e^(-_FALL m^2) at m points, times a factor.
 _WIDTH = 48.0
 _FALL = math.pi**2 / _WIDTH
 _HEIGHT = math.sqrt(math.pi / _WIDTH)
-#: Points of the grid on either side that a point is spread over.
+#: Number of grid points on either side over which a point is spread.
 _REACH = 13
-#: Aliases and what is cut off, relative to the sum of the weights; amplified at most by e^(48/64).
+#: Aliasing and truncation error relative to the sum of weights, amplified by at most e^(48/64).
 _SPREAD_ERROR = 2.02 * math.exp(-0.75 * _WIDTH) + 4.0 * math.exp(-_FALL * (_REACH + 0.5) ** 2)
-#: Points on one place that are summed as they are.
+#: Maximum number of points per grid point that are summed in double precision.
 _CROWDED = 64
-#: Most points of a grid.
+#: Maximum number of grid points.
 GRID = 1 << 22
-#: Most points that are spread over it.
+#: Maximum number of points spread over the grid.
 POINTS = 1 << 20
 
 
 def fits(points: int, angles: int) -> bool:
-    """Whether the transform is not too long."""
+    """Whether the transform is within the limits on points and grid points."""
     return points <= POINTS and _length(angles) <= GRID
 
 
@@ -369,10 +366,10 @@ def _length(angles: int) -> int:
 def uniform_sums(
     losses: Floats, weights: Floats, tau: float, angles: int
 ) -> tuple[np.ndarray, float]:
-    """Return S(v) at v = 0, tau, ..., and a bound on errors relative to the sum of the weights.
+    """Return S(v) at v = 0, tau, ..., and an error bound relative to the sum of the weights.
 
-    What losses are off by is not counted. Cost: 27 passes over the points, and one transform of
-    8 to 16 times as many points as there are angles.
+    The bound does not include errors of the losses. The cost is 27 passes over the points and one
+    transform of length 8 to 16 times the number of angles.
     """
     order = np.argsort(losses, kind="stable")
     losses, weights = losses[order], weights[order]
@@ -384,7 +381,7 @@ def uniform_sums(
     places = (nearest[starts] - nearest[0]).astype(np.int64) + _REACH
     most = int(np.diff(starts, append=len(losses)).max())
     crowded = most > _CROWDED
-    # The grid unrolled: it may be shorter than the range of the losses.
+    # Several periods of the grid, because the losses may span more than one period.
     grid = np.zeros(length * math.ceil((places[-1] + _REACH + 1) / length))
     with np.errstate(under="ignore"):
         middle = weights * np.exp(-_FALL * rest * rest)
@@ -395,14 +392,14 @@ def uniform_sums(
                 if p:
                     part = part * turn
                 if p or sign > 0:
-                    # Where many points fall on one place, their sum needs more digits.
+                    # If many points share a grid point, their sum needs more digits.
                     each = part.astype(np.longdouble) if crowded else part
                     sums = np.add.reduceat(each, starts).astype(np.float64)
                     grid[places + sign * p] += sums * (_HEIGHT * math.exp(-_FALL * p * p))
     folded = grid.reshape(-1, length).sum(axis=0)
     turns = np.arange(angles, dtype=np.float64) / length
     values = np.conj(np.fft.rfft(folded)[:angles]) * np.exp(_WIDTH * turns**2)
-    # The first place of the grid is not the loss 0.
+    # The first grid point is not the loss 0.
     begin = 2.0 * math.pi * (((int(nearest[0]) - _REACH) % length) * np.arange(angles) % length)
     values = values * np.exp(1j * (begin / length))
     wraps = 64.0 + len(grid) / length
@@ -410,29 +407,30 @@ def uniform_sums(
     return values, math.exp(_WIDTH / 64.0) * (_SPREAD_ERROR + unit) * (1.0 + 1e-9)
 
 
-# Pairs of laws that are not finite: what each kind knows about its privacy losses.
+# Base class of pairs of continuous distributions.
 #
-# A pair (P, Q) is used in both orders. With Phi(w) = E_Q e^(wL), L = ln P/Q, the losses of P
-# against Q have the moments E_P e^(sL) = Phi(1 + s), and those of Q against P have Phi(-s).
+# A pair (P, Q) is used in both orders. Let Phi(w) = E_Q e^(wL) with L = ln P/Q. The losses of P
+# against Q have the moments E_P e^(sL) = Phi(1 + s). The losses of Q against P have the moments
+# Phi(-s).
 
 
-#: Accuracy of moments that guide a search, and of those that scale a bound.
+#: Accuracy of moments that guide a search or scale a bound.
 ROUGH = 1e-9
-#: Exponents at which a variance is bounded by moments, in parts of one over the deviation.
+#: Exponents at which moments bound a variance, in units of 1 / standard deviation.
 _STEPS = 0.1 * 0.25 ** np.arange(5)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Outputs cut into cells in the order of their losses.
+    """Partition of the outputs into cells ordered by loss.
 
     Attributes
     ----------
     losses : ndarray
-        Losses at the n edges, rising, off by at most ``off``.
+        Increasing losses at the n edges, with absolute error at most ``off``.
     p, q : ndarray
-        Log-masses of the n + 1 cells, those beyond the first and the last edge among them, known
-        up to a relative ``error``. Of the outer two upper bounds will do.
+        Log-masses of the n + 1 cells under P and Q, with relative ``error``. The first and the last
+        cell lie beyond the edges; upper bounds suffice for them.
     bounded : bool
         Whether the outer cells are atoms at the first and the last edge.
     """
@@ -446,21 +444,21 @@ class Cells:
 
 
 class ContinuousStep(Step, ABC):
-    """Two laws, known by the moments of their likelihood ratio.
+    """A pair of distributions, represented by the moments of their likelihood ratio.
 
-    ``key`` says which pair it is, ``symmetric`` whether both orders have the same losses.
+    ``key`` identifies the pair. ``symmetric`` is whether both orders have the same losses.
     """
 
     symmetric: bool = False
-    #: Whether two databases attain the pair; else it is an upper bound only.
+    #: Whether two databases attain the pair; otherwise it is an upper bound only.
     attained: bool = True
-    #: Whether some two databases attain the curve of one step, at each level.
+    #: Whether, at each level, some two databases attain the curve of one step.
     tight: bool = True
-    #: Most steps whose composed curve has a closed form.
+    #: Largest number of steps whose composed curve has a closed form.
     closed_form_up_to: int = 1
-    #: Whether the outputs can be cut into ``cells``.
+    #: Whether the outputs can be partitioned into ``cells``.
     can_be_cut: bool = True
-    #: The steps, with probabilities, of which one is chosen in the open; empty for one step.
+    #: Steps and probabilities, if one step is chosen at random and the choice is public.
     choices: tuple[tuple[float, ContinuousStep], ...] = ()
     #: Relative error of these probabilities.
     slack: float = 0.0
@@ -473,13 +471,13 @@ class ContinuousStep(Step, ABC):
 
     @property
     def below(self) -> ContinuousStep | None:
-        """A pair that two databases attain: itself, or one that is less far apart, if any."""
+        """A pair that two databases attain: this pair, one dominated by it, or None."""
         return self if self.attained else None
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Quadrature of Phi on Re w = c up to an angle, to about a tolerance.
+        """Return a quadrature of Phi on Re w = c up to an angle, to about a tolerance.
 
-        Needed where ``log_moments`` and ``cumulant`` have no closed form of their own.
+        It is needed if a subclass has no closed form of ``log_moments`` and ``cumulant``.
         """
         raise NotImplementedError
 
@@ -492,7 +490,7 @@ class ContinuousStep(Step, ABC):
         raise NotImplementedError
 
     def cells(self, far: float, count: int) -> Cells:
-        """Cut the outputs into cells, outside of which is at most about e^-far of the mass."""
+        """Partition the outputs into cells; the outer two have at most about e^-far of the mass."""
         raise NotImplementedError
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
@@ -506,11 +504,11 @@ class ContinuousStep(Step, ABC):
         return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
-        """Return ln Phi(c) and two derivatives; used only to guide the search."""
+        """Return ln Phi(c) and its first two derivatives; used only to guide the search."""
         return _cumulant(self, c)
 
     def log_moment_bounds(self, c: float) -> tuple[float, float]:
-        """Return proved lower and upper bounds on ln Phi(c)."""
+        """Return certified lower and upper bounds on ln Phi(c)."""
         return _log_moment_bounds(self, c)
 
     def top(self, flipped: bool) -> float:
@@ -518,15 +516,14 @@ class ContinuousStep(Step, ABC):
         return math.inf
 
     def witnesses(self) -> list[Releases]:
-        """Measures of pairs that are attained, where this one is an envelope of many."""
+        """Return losses of attained pairs, if this pair is an envelope of many."""
         return []
 
     def slope(self, c: float) -> float:
-        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle.
-
-        It is at most the mean of |L - m| under the tilted law, for any m, and so at most the root
-        of the mean of (L - m)^2 <= (e^(a (L - m)) + e^(-a (L - m)) - 2) / a^2, for any a.
-        """
+        """Upper bound on the derivative of |Phi(c + i angle)| / Phi(c) in the angle."""
+        # It is at most the mean of |L - m| under the tilted distribution, for any m. The square of
+        # this mean is at most the mean of (L - m)^2, and for any a,
+        # (L - m)^2 <= (e^(a (L - m)) + e^(-a (L - m)) - 2) / a^2.
         _, m, variance = self.cumulant(c)
         if not 0.0 < variance < math.inf:
             raise OutOfRange
@@ -559,12 +556,12 @@ def _variation(pair: ContinuousStep, c: float) -> tuple[Floats, Floats]:
     return pair.variation(c)
 
 
-# Releases in one order of their neighbours, as the contour and the grid want them.
+# Steps in one order of their neighbours, in the form that the contour and the grid use.
 
 
 @dataclass(frozen=True)
 class Directed:
-    """A pair, P against Q, or Q against P where it is flipped."""
+    """A pair in one order: P against Q, or Q against P if flipped."""
 
     pair: ContinuousStep
     flipped: bool = False
@@ -582,12 +579,12 @@ class Directed:
         return self.pair.ceiling(self._w(c), angles)
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
-        """Return ln M(s) and two derivatives."""
+        """Return ln M(s) and its first two derivatives."""
         value, slope, curve = self.pair.cumulant(self._w(s))
         return value, -slope if self.flipped else slope, curve
 
     def slope(self, c: float) -> float:
-        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+        """Upper bound on the derivative of |M(c + i angle)| / M(c) in the angle."""
         return self.pair.slope(self._w(c))
 
     def top(self) -> float:
@@ -595,10 +592,10 @@ class Directed:
         return self.pair.top(self.flipped)
 
     def measure(self, far: float, count: int, up: bool) -> DiscreteLosses:
-        """Measure above or below, on some cells of the outputs.
+        """Return discrete losses that bound this step from above or below, on ``count`` cells.
 
-        Above, the mass of a cell is moved to the losses at its edges so that Q keeps its mass.
-        Below, all outputs of a cell are made one, and what lies outside is left out.
+        The upper bound splits the mass of each cell between its edges and keeps the mass under Q.
+        The lower bound merges the outputs of each cell and omits the outer cells.
         """
         cells = self.pair.cells(far, count)
         losses, p, q = cells.losses, cells.p, cells.q
@@ -610,7 +607,7 @@ class Directed:
 def _above(
     losses: Floats, p: Floats, q: Floats, off: float, error: float, bounded: bool
 ) -> DiscreteLosses:
-    """Split cells between their edges; what is outside counts as the first edge, or infinite."""
+    """Split cells between their edges; the outer cells count as the first edge and infinite."""
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         width = np.diff(losses)
         high = -np.expm1(q[1:-1] - p[1:-1] + losses[:-1]) + 4.0 * error + 2.0 * off
@@ -644,7 +641,7 @@ def _below(
 def _measure(
     losses: Floats, logs: Floats, infinite: float, off: float, error: float
 ) -> DiscreteLosses:
-    """Gather losses that are equal, and leave out those without mass."""
+    """Merge equal losses and omit losses without mass."""
     seen = logs > -math.inf
     losses, logs = losses[seen], logs[seen]
     starts = np.flatnonzero(np.diff(losses, prepend=-math.inf) > 0.0)
@@ -655,7 +652,7 @@ def _measure(
 
 @dataclass(frozen=True, eq=False)
 class Discrete:
-    """A measure on finitely many losses; what it says of errors is for others to count."""
+    """A measure on finitely many losses; callers account for its ``error`` and ``off``."""
 
     given: DiscreteLosses
     nodes: Nodes = field(init=False)
@@ -685,11 +682,11 @@ class Discrete:
         return values, errors + 4.0 * FINE * (1.0 + c) * len(self.given.losses)
 
     def ceiling(self, c: float, angles: Floats) -> Floats:
-        """Losses that are few may come together again at any angle."""
+        """Return the trivial bound 1, because discrete losses may realign at any angle."""
         return np.ones(len(angles))
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
-        """Return ln M(s) and two derivatives."""
+        """Return ln M(s) and its first two derivatives."""
         return cumulant(self.nodes, 1.0 + s)
 
     def top(self) -> float:
@@ -697,5 +694,5 @@ class Discrete:
         return self.given.shift + self.given.top + self.given.off
 
     def slope(self, c: float) -> float:
-        """Bound the change of |M(c + i angle)| / M(c) with the angle."""
+        """Upper bound on the derivative of |M(c + i angle)| / M(c) in the angle."""
         return spread(self.nodes, 1.0 + c) * 1.01

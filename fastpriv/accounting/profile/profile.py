@@ -1,4 +1,4 @@
-"""The (epsilon, delta) curve of a mechanism, and of many of them together."""
+"""Privacy profiles: the (epsilon, delta) curve of one mechanism or of a composition."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivacyProfile"]
 
-#: Most steps of a kind.
+#: Largest number of steps of one kind.
 _COUNTED = 10**100
-#: Most people that a sample is drawn from: their number is computed with as a double.
+#: Largest dataset_size of a truncated sample; the size is used as a double.
 _PEOPLE = 10**12
 
 _ONE = "only one release, or Gaussian noise, is sampled from; sample each release by itself"
@@ -70,14 +70,14 @@ _Owner = TypeVar("_Owner")
 
 
 class Named(Generic[_Made, _Asked, _Answer]):
-    """A constructor on the class, and a question on its instances, under one name.
+    """Bind one name to a constructor on the class and to a query on its instances.
 
     Parameters
     ----------
     make : callable
-        Takes the class and what is declared.
+        Constructor; called with the class and the declared levels.
     ask : callable
-        Takes an instance and what is asked.
+        Query; called with the instance and its arguments.
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class Named(Generic[_Made, _Asked, _Answer]):
 
 
 def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str = ADDED) -> Any:
-    """Profile of any (xi, rho)-zCDP mechanism: bounds from above only.
+    """Profile of any (xi, rho)-zCDP mechanism; upper bounds only.
 
-    Composed with others, all are bounded by their Renyi divergences; the lower bound is what the
-    others attain. Asked of a profile, ``profile.zcdp()`` is its least rho, ``zcdp_level``.
+    In a composition, Renyi divergences bound all steps from above, and the other steps set the
+    lower bound. On an instance, ``profile.zcdp()`` returns the smallest rho, as ``zcdp_level``.
 
     Examples
     --------
@@ -119,14 +119,15 @@ def zcdp(cls: Any, rho: float, xi: float = 0.0, *, relation: str = ADDED) -> Any
 
 
 def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str = ADDED) -> Any:
-    """Profile of any mechanism with given Renyi divergences: bounds from above only.
+    """Profile of any mechanism with given Renyi divergences; upper bounds only.
 
-    Asked of a profile, ``profile.renyi(order)`` is its level at an order, ``renyi_level``.
+    On an instance, ``profile.renyi(order)`` returns the divergence at that order, as
+    ``renyi_level``.
 
     Parameters
     ----------
     orders, levels : arrays
-        Orders above 1, rising, and the levels at them.
+        Increasing orders above 1, and the Renyi divergence at each order, in nats.
     relation : {"add-or-remove", "replace-one", "replace-special"}
         Which databases are neighbours.
 
@@ -151,9 +152,9 @@ def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str = ADD
 
 
 def gdp(cls: Any, mu: float, *, relation: str = ADDED) -> Any:
-    """Profile of any mu-GDP mechanism: that of N(0, 1) against N(mu, 1), which is the worst.
+    """Profile of any mu-GDP mechanism; the worst pair is N(0, 1) against N(mu, 1).
 
-    Asked of a profile, ``profile.gdp()`` is its least mu, ``gdp_level``.
+    On an instance, ``profile.gdp()`` returns the smallest mu, as ``gdp_level``.
 
     Examples
     --------
@@ -169,47 +170,49 @@ def gdp(cls: Any, mu: float, *, relation: str = ADDED) -> Any:
 
 
 class PrivacyProfile(Questions):
-    """The (epsilon, delta) curve of some releases, as a pair of laws that dominates them.
+    """Privacy curve delta(epsilon) of one or more steps, as a dominating pair of distributions.
 
-    For one mechanism the curve is the upper envelope, over neighbours x, x' in both orders, of
-    their hockey-stick divergences: convex and piecewise linear in e^epsilon, hence that of one
-    pair of laws (P, Q), which is at least as easy to tell apart as any two neighbours. Releases
-    compose by multiplying their pairs, whatever later mechanisms do with earlier outputs.
+    For one mechanism, delta(epsilon) is the largest hockey-stick divergence over neighbours x, x'
+    in both orders. This curve is convex and piecewise linear in e^epsilon. One pair of
+    distributions (P, Q) therefore has the same curve, and it dominates every pair of neighbours.
+    The product of the pairs dominates the composed steps, even if later steps depend on earlier
+    outputs.
 
-    Make one with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
-    :meth:`from_epsilon_delta`, or from noise: ``gaussian``, ``laplace`` and the others.
+    Create a profile with :meth:`of`, :meth:`realised`, :meth:`randomised_response`,
+    :meth:`from_epsilon_delta`, or a noise constructor such as ``gaussian`` or ``laplace``.
 
     Attributes
     ----------
     relation : {"add-or-remove", "replace-one", "replace-special"}
-        Which databases are neighbours. Noise and declared levels: "add-or-remove" unless given.
-        Channels: "replace-one". Profiles of different relations do not compose; the guide on
-        relations explains what each covers.
+        Which databases are neighbours. The default is "add-or-remove" for noise and declared
+        levels, and "replace-one" for channels. Profiles of different relations do not compose.
+        The guide on relations explains what each relation covers.
 
     Notes
     -----
-    The upper end of a bracket is a guarantee: for the releases that the profiles were made of, and
-    for any others with these curves, each of which may depend on what came before. The lower bound
-    is attained: two neighbouring databases, in one order and the same in every release, are at
-    least as easy to tell apart from the outputs of the given channels. Channels on different
-    spaces read data of the same people, one pair of neighbours each; :meth:`randomised_response`
-    and :meth:`from_epsilon_delta` are the worst mechanisms of their levels, whatever the pair.
+    The upper bound of a bracket is a guarantee. It holds for the given steps and for all steps
+    with the same curves, and each step may depend on earlier outputs.
 
-    After one release both ends are the same but for rounding. They stay the same where one pair of
-    neighbours, in either order, sets the whole curve, as in E_d and in counts with symmetric
-    noise. Otherwise no pair reaches the composed envelope, and the bracket shows by how much. The
-    lower bound is that of the best of a few pairs, which Renyi divergences pick: all of them where
-    they are few. For channels of different kinds on one space they are found through the kernels
-    of their rows or through small matrices; failing that, it is the best for the releases of one
-    kind.
+    The lower bound is attained by one pair of neighbouring databases, the same and in the same
+    order in every step. Channels on different input spaces read data of the same people, with one
+    pair of neighbours in each space. :meth:`randomised_response` and :meth:`from_epsilon_delta`
+    are the worst mechanisms at their levels for every pair.
 
-    Rows of a matrix are divided by their exact sums. The bracket of one release also holds the
-    delta of the entries as they are, that of ``hockey_stick``: see docs/theory/rounding.md.
+    For one step, the two bounds differ by rounding only. They also agree after composition if one
+    pair of neighbours sets the whole curve, as in randomised response (the channel E_d) and in
+    counts with symmetric noise. Otherwise no pair attains the composed envelope, and the bracket
+    is wider. The lower bound is then the best of a few pairs, selected by Renyi divergence; all
+    pairs are tried if there are few. For different channels on one space, the pairs come from the
+    kernels of their records or from small matrices. If neither is available, the lower bound
+    covers the steps of one kind only.
 
-    Losses are listed, on their lattice where there is one, for randomised response and E_d in any
-    number, mixtures of a few such epsilons, and other channels while sums are few; beyond that a
-    grid bounds the curve from both sides. A law is tilted towards the question asked, so that
-    relative accuracy does not depend on how small delta is.
+    Matrix rows are divided by their exact sums. The bracket of one step also contains the delta of
+    the unnormalised entries, as in ``hockey_stick``: see docs/theory/rounding.md.
+
+    Losses are enumerated, on a lattice if there is one, for any number of randomised responses,
+    for mixtures of a few of their levels, and for other channels with few distinct sums. Otherwise
+    a grid bounds the curve from both sides. The distribution is exponentially tilted for each
+    query, so the relative accuracy does not depend on the size of delta.
 
     Examples
     --------
@@ -236,13 +239,14 @@ class PrivacyProfile(Questions):
 
     @classmethod
     def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
-        """Profile of one release by a mechanism.
+        """Profile of one run of a mechanism, for the relation "replace-one".
 
         Parameters
         ----------
         channel : channel or 2-D array
-            The mechanism. Closed form for E_d; the pairs of one row's laws for channels that act
-            row by row; O(N n (m-1) K log K) through the matrix otherwise.
+            The mechanism. Randomised response has a closed form. A channel that acts on each
+            record separately needs the pairs of distributions of one record. Other channels take
+            O(N n (m-1) K log K) through the matrix.
 
         Examples
         --------
@@ -255,13 +259,13 @@ class PrivacyProfile(Questions):
 
     @classmethod
     def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
-        """Profile of one release as ``channel.sample`` draws it: of its integer thresholds.
+        """Profile of one run as sampled by ``channel.sample``, from its integer thresholds.
 
         Parameters
         ----------
         channel : channel or 2-D array
-            The mechanism. Where its draws are known up to a relative error only, laws of
-            neighbours are moved apart by it. Cost as for :meth:`of`.
+            The mechanism. If the sampled distribution is known only up to a relative error, the
+            profile includes this error as additional loss. The cost is as for :meth:`of`.
 
         Examples
         --------
@@ -281,7 +285,9 @@ class PrivacyProfile(Questions):
 
     @classmethod
     def randomised_response(cls, m: int, epsilon: float) -> PrivacyProfile:
-        """Profile of m-ary randomised response at level epsilon, the same as E_d of any length.
+        """Profile of m-ary randomised response at level epsilon, in nats.
+
+        The profile is the same for any number of records.
 
         Examples
         --------
@@ -297,14 +303,15 @@ class PrivacyProfile(Questions):
     def from_epsilon_delta(
         cls, epsilon: float, delta: float = 0.0, *, relation: str = ADDED
     ) -> PrivacyProfile:
-        """Worst profile of any (epsilon, delta)-DP mechanism.
+        """Profile that bounds every (epsilon, delta)-DP mechanism.
 
-        With probability delta the database is shown, else binary randomised response.
+        The worst mechanism reveals the database with probability delta, and otherwise applies
+        binary randomised response at level epsilon.
 
         Parameters
         ----------
         epsilon, delta : float
-            The level, in nats, and the delta of the mechanism.
+            The level of the mechanism, in nats, and its delta, a probability.
         relation : {"add-or-remove", "replace-one", "replace-special"}
             The neighbours for which the mechanism has this level.
 
@@ -318,7 +325,7 @@ class PrivacyProfile(Questions):
         shown = check.real(delta, "delta", least=0.0, most=1.0)
         return cls({FiniteStep.response(2, level, shown): 1}, relation)
 
-    # Declared levels: each name makes a profile on the class, and asks for the level on a profile.
+    # Declared levels: each name is a constructor on the class and returns the level on an instance.
     zcdp = Named(zcdp, Questions.zcdp_level)
     renyi = Named(renyi, Questions.renyi_level)
     gdp = Named(gdp, Questions.gdp_level)
@@ -333,20 +340,22 @@ class PrivacyProfile(Questions):
         *,
         relation: str = ADDED,
     ) -> Self:
-        """Profile of Gaussian noise, on a Poisson sample of the people where one is drawn.
+        """Profile of Gaussian noise on a sum, with optional Poisson sampling.
 
-        The pair is N(0, sigma^2) against (1 - q) N(0, sigma^2) + q N(1, sigma^2), in both orders;
-        where a person is replaced, the mixtures with q N(1) against q N(-1).
+        The pair is N(0, sigma^2) against (1 - q) N(0, sigma^2) + q N(1, sigma^2), in both orders.
+        If a record is replaced, it is (1 - q) N(0, sigma^2) + q N(1, sigma^2) against
+        (1 - q) N(0, sigma^2) + q N(-1, sigma^2).
 
         Parameters
         ----------
         noise_multiplier : float
-            Standard deviation over the norm of what one person contributes; 0 shows everything.
+            Standard deviation sigma divided by the largest norm of one record's contribution.
+            0 reveals everything.
         sampling_probability : float
-            Probability q that a person takes part.
+            Probability q with which each record is sampled.
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            Which databases are neighbours. The default does not cover replacing a record: to
-            compose with channels give "replace-one".
+            Which databases are neighbours. The default does not cover replacing a record. Use
+            "replace-one" to compose with channels.
 
         Examples
         --------
@@ -376,17 +385,17 @@ class PrivacyProfile(Questions):
         *,
         relation: str = ADDED,
     ) -> Self:
-        """Profile of Laplace noise, on a Poisson sample of the people where one is drawn.
+        """Profile of Laplace noise on a sum, with optional Poisson sampling.
 
         Parameters
         ----------
         noise_multiplier : float
-            Scale over the 1-norm of what one person contributes; 0 shows everything.
+            Scale divided by the largest 1-norm of one record's contribution. 0 reveals everything.
         sampling_probability : float
-            Probability that a person takes part.
+            Probability with which each record is sampled.
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            Which databases are neighbours. Where a person is replaced, a sample has an upper bound
-            only, see :meth:`poisson_subsampled`.
+            Which databases are neighbours. For "replace-one", a sample has an upper bound only:
+            see :meth:`poisson_subsampled`.
 
         Examples
         --------
@@ -413,14 +422,16 @@ class PrivacyProfile(Questions):
         *,
         relation: str = ADDED,
     ) -> Self:
-        """Profile of Gaussian noise on a random sensitivity: N(0) against sum p_i N(c_i).
+        """Profile of Gaussian noise with a random sensitivity.
+
+        The pair is N(0, sigma^2) against the mixture of N(c_i, sigma^2) with probabilities p_i.
 
         Parameters
         ----------
         standard_deviation : float
-            Of the noise.
+            Standard deviation sigma of the noise, in the unit of the sensitivities.
         sensitivities, probabilities : arrays
-            The c_i >= 0 and their probabilities, which sum to one.
+            The c_i >= 0 and their probabilities p_i, which sum to one.
         relation : {"add-or-remove", "replace-special"}
             Which databases are neighbours.
 
@@ -472,16 +483,18 @@ class PrivacyProfile(Questions):
     def discrete_gaussian(
         cls, sigma: float, sensitivity: int = 1, *, relation: str = ADDED
     ) -> Self:
-        """Profile of discrete Gaussian noise on an integer: e^(-x^2/(2 sigma^2)) / Z at x.
+        """Profile of discrete Gaussian noise on an integer.
+
+        The noise is x with probability e^(-x^2/(2 sigma^2)) / Z, and Z normalises the sum.
 
         Parameters
         ----------
         sigma : float
             Parameter of the noise, at most 1e4.
         sensitivity : int
-            How far one person moves the integer.
+            Largest change of the integer if one record is added or removed.
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            Which databases are neighbours; a person that is replaced moves it twice as far.
+            Which databases are neighbours. "replace-one" doubles the sensitivity.
 
         Examples
         --------
@@ -504,17 +517,19 @@ class PrivacyProfile(Questions):
     def discrete_laplace(
         cls, noise_parameter: float, sensitivity: int = 1, *, relation: str = ADDED
     ) -> Self:
-        """Profile of discrete Laplace (geometric) noise: e^(-a|x|) tanh(a/2) at x.
+        """Profile of discrete Laplace (geometric) noise on an integer.
+
+        The noise is x with probability e^(-a|x|) tanh(a/2).
 
         Parameters
         ----------
         noise_parameter : float
-            The a, the level per unit, at most 1e9; 0 shows nothing in theory and everything in
-            dp-accounting.
+            The level a per unit of sensitivity, in nats, at most 1e9. 0 reveals nothing here;
+            dp-accounting treats 0 as revealing everything.
         sensitivity : int
-            How far one person moves the integer.
+            Largest change of the integer if one record is added or removed.
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            Which databases are neighbours.
+            Which databases are neighbours. "replace-one" doubles the sensitivity.
 
         Examples
         --------
@@ -535,15 +550,15 @@ class PrivacyProfile(Questions):
     def exponential(cls, epsilon: float, *, relation: str = ADDED) -> Self:
         """Profile of any mechanism of bounded range, such as the exponential mechanism.
 
-        Its curve is at most (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), which some mechanism
-        attains at each t. After composition both ends are those of the best choices after earlier
-        outputs (Dong, Durfee and Rogers 2020). Where releases are some hundreds or have different
-        levels, the lower bound is that of one mechanism, the upper that of epsilon^2/8-zCDP.
+        The curve is at most (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), and some mechanism
+        attains this value at each t. After composition, both bounds follow from the best adaptive
+        choice of mechanisms (Dong, Durfee and Rogers 2020). For some hundreds of steps, or for
+        different levels, one mechanism gives the lower bound and epsilon^2/8-zCDP the upper bound.
 
         Parameters
         ----------
         epsilon : float
-            Largest difference of any two losses of one pair of neighbours, at most 700.
+            Largest difference of two losses of one pair of neighbours, in nats, at most 700.
         relation : {"add-or-remove", "replace-one", "replace-special"}
             Which databases are neighbours.
 
@@ -571,15 +586,15 @@ class PrivacyProfile(Questions):
         *,
         relation: str = ADDED,
     ) -> Self:
-        """Profile of Gaussian noise on a Poisson sample that is cut to a largest size.
+        """Profile of Gaussian noise on a Poisson sample truncated to a maximum size.
 
-        An upper bound: with the chance that the sample is cut, the person may take another's place,
-        which counts as replacement at twice the sensitivity (Ganesh 2025, arXiv:2508.15089).
+        This is an upper bound. If the sample is truncated, the record may displace another one,
+        which counts as a replacement with twice the sensitivity (Ganesh 2025, arXiv:2508.15089).
 
         Parameters
         ----------
         dataset_size, truncated_batch_size : int
-            Number of people, and the most that are kept of a sample.
+            Number of records in the database, and maximum number of records in a sample.
         sampling_probability, noise_multiplier : float
             As for :meth:`gaussian`.
         relation : {"add-or-remove", "replace-one", "replace-special"}
@@ -606,7 +621,7 @@ class PrivacyProfile(Questions):
             return cls({}, as_relation(relation))
         if cut < 1e-300 or not whole.parts or sigma == 0.0:
             return whole
-        # With the others at zero, a person that takes part moves the sum by one.
+        # If all other records contribute zero, a sampled record changes the sum by one.
         used = q * float(binom.cdf(most - 1, n - 1, q)) + float(binom.sf(most, n, q)) * most / n
         (attained,) = _pairs(cls.gaussian(sigma, used * (1.0 - 1e-11), relation=relation))
         chosen = min(float(binom.sf(most, n, q)) * most / cut / n * (1.0 + 1e-11), 1.0)
@@ -628,19 +643,22 @@ class PrivacyProfile(Questions):
     # Samples.
 
     def poisson_subsampled(self, sampling_probability: float) -> Self:
-        """Profile of one release of which each person takes part with a probability.
+        """Profile of one step on a Poisson sample of the records.
 
-        For neighbours of which one has a person more: the release's pair (P, Q) becomes
-        ((1 - q) Q + q P, Q), in both orders. For neighbours of which a person is replaced the
-        release must be one of noise on a sum: with and without the person the sums then differ by
-        no more than where it is replaced. The curve is at most q delta(ln(1 + (e^t - 1)/q)), t >=
-        0, with the curve delta of the release. A count attains it. Gaussian noise on a sum of
-        vectors of bounded length has less: ``gaussian(sigma, q, relation="replace-one")``.
+        If a record is added or removed, the pair (P, Q) of the step becomes
+        ((1 - q) Q + q P, Q), in both orders.
+
+        If a record is replaced, the step must be noise on a sum. Removing a record then changes
+        the sum by at most as much as replacing it. The curve is at most
+        q delta(ln(1 + (e^t - 1)/q)) for t >= 0, and delta is the curve of the step. A count
+        attains this bound. For Gaussian noise on a sum of vectors of bounded norm,
+        ``gaussian(sigma, q, relation="replace-one")`` is smaller.
 
         Parameters
         ----------
         sampling_probability : float
-            The q. The profile must be of one release, or of Gaussian noise only.
+            Probability q with which each record is sampled. The profile must consist of one step,
+            or of Gaussian noise only.
 
         Examples
         --------
@@ -673,29 +691,29 @@ class PrivacyProfile(Questions):
     def sampled_without_replacement(
         self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
-        """Profile of one release of a random subset of fixed size m of the n people.
+        """Profile of one step on a random subset of m of the n records.
 
-        The profile itself must be for neighbours of which a person is replaced: samples have one
-        size. With q = m/n, (P, Q) the pair of the release and delta its curve:
+        The profile itself must be for the relation "replace-one", because all samples have the
+        same size. Let q = m/n, let (P, Q) be the pair of the step and delta its curve.
 
-        - "replace-one": at most q delta(ln(1 + (e^t - 1)/q)) for t >= 0, Balle, Barthe and Gaboardi
-          (2018). Tight for Gaussian noise and one release.
-        - "add-or-remove", n being the size of the larger database: ((1 - q) Q + q P, Q) in both
-          orders, exactly. Of the smaller database a subset is what the larger one gives if the
-          person is not drawn; if it is, a person stands in the place of another.
-        - "replace-special", for noise on a sum: at most that of "replace-one", because a person
-          that counts zero is one more value.
+        - "replace-one": the curve is at most q delta(ln(1 + (e^t - 1)/q)) for t >= 0 (Balle,
+          Barthe and Gaboardi 2018). This is tight for one step with Gaussian noise.
+        - "add-or-remove", with n the size of the larger database: the pair is exactly
+          ((1 - q) Q + q P, Q), in both orders. If the record is not sampled, the subset is
+          distributed as a subset of the smaller database. If it is sampled, it replaces another.
+        - "replace-special", for noise on a sum: the curve is at most the "replace-one" curve,
+          because a record that contributes zero is one more value.
 
-        The proofs are in docs/theory/sampling.md. What is attained is one of these pairs in both
-        orders: the lower bound. Where a person is replaced, some releases may be of one order and
-        some of the other for the same two databases, so that their composition may be larger.
+        The proofs are in docs/theory/sampling.md. The lower bound is attained by one of these
+        pairs in both orders. If a record is replaced, the same two databases may use one order in
+        some steps and the other order in others, so their composition may be larger.
 
         Parameters
         ----------
         sample_size, dataset_size : int
-            The m, and the n of at least m.
+            Numbers of records: m in the sample and n >= m in the database.
         relation : {"replace-one", "add-or-remove", "replace-special"}
-            What neighbours are for the whole database.
+            Which whole databases are neighbours.
 
         Examples
         --------
@@ -729,26 +747,28 @@ class PrivacyProfile(Questions):
     def sampled_with_replacement(
         self, sample_size: int, dataset_size: int, *, relation: str = REPLACED
     ) -> Self:
-        """Profile of one release of m people drawn one by one, maybe several times, from n.
+        """Profile of one step on m records sampled with replacement from n.
 
-        For Gaussian and Laplace noise on a sum, made for neighbours of which a person is replaced.
-        A person is drawn k times with probability b_k, that of k successes of m with chance 1/n,
-        and then counts k-fold. With p = 1 - b_0 and delta_k the curve at k times the distance:
+        The step must be Gaussian or Laplace noise on a sum, for the relation "replace-one".
+        A record is sampled k times with binomial probability b_k (m trials, success probability
+        1/n), and then contributes k-fold. Let p = 1 - b_0, and let delta_k be the curve at k times
+        the sensitivity.
 
-        - "replace-one": at most the sum of b_k delta_k(ln(1 + (e^t - 1)/p)), t >= 0, Balle, Barthe
-          and Gaboardi (2018);
-        - "add-or-remove", n being the size of the larger database: for Gaussian noise the mixture
-          of N(k) with probabilities b_k against N(0), tight; for Laplace noise k counts as shown;
-        - "replace-special": at most that of "replace-one".
+        - "replace-one": the curve is at most the sum of b_k delta_k(ln(1 + (e^t - 1)/p)) for
+          t >= 0 (Balle, Barthe and Gaboardi 2018).
+        - "add-or-remove", with n the size of the larger database: for Gaussian noise, the mixture
+          of N(k) with probabilities b_k against N(0), which is tight. For Laplace noise, k counts
+          as revealed.
+        - "replace-special": the curve is at most the "replace-one" curve.
 
-        Numbers k whose probability is below 1e-24 together count as showing everything.
+        Values of k with total probability below 1e-24 count as revealing everything.
 
         Parameters
         ----------
         sample_size, dataset_size : int
-            The m, at most 16 n, and the n.
+            Numbers of records: m <= 16 n in the sample and n in the database.
         relation : {"replace-one", "add-or-remove", "replace-special"}
-            What neighbours are for the whole database.
+            Which whole databases are neighbours.
 
         Examples
         --------
@@ -777,7 +797,7 @@ class PrivacyProfile(Questions):
         return type(self)(parts, kind)
 
     def _sizes(self, sample_size: int, dataset_size: int, relation: str) -> tuple[int, int, str]:
-        """Return checked sizes of a sample and a database, and the relation."""
+        """Validate and return the sample size, the database size and the relation."""
         m = check.integer(sample_size, "sample_size", 0, check.MAX_COUNT)
         n = check.integer(dataset_size, "dataset_size", 1, check.MAX_COUNT)
         kind = as_relation(relation)
@@ -791,9 +811,9 @@ class PrivacyProfile(Questions):
     # Composition.
 
     def compose(self, *others: PrivacyProfile) -> PrivacyProfile:
-        """Profile of these releases and others together, all for one relation of neighbours.
+        """Compose these steps with the steps of other profiles.
 
-        A profile of no release composes with any.
+        All profiles must have the same relation. A profile without steps composes with any.
 
         Examples
         --------
@@ -814,20 +834,20 @@ class PrivacyProfile(Questions):
         return PrivacyProfile(parts, relation or self.relation)
 
     def self_compose(self, count: int) -> PrivacyProfile:
-        """Profile of ``count`` independent runs of these releases, 0 for none."""
+        """Profile of ``count`` independent runs of these steps; 0 gives an empty profile."""
         times = check.integer(count, "count", 0)
         return PrivacyProfile({part: k * times for part, k in self.parts.items()}, self.relation)
 
     def with_relation(self, relation: str) -> PrivacyProfile:
-        """Return the same curve, stated for another relation of neighbours. It is not converted.
+        """Return the same curve with another relation; the curve is not converted.
 
-        For steps whose noise multiplier or sensitivity is already that of the relation: a count
-        also moves by one if a record is replaced, and a table of counts in two cells.
+        Use it if the noise multiplier or sensitivity already fits the other relation. For example,
+        a count also changes by one if a record is replaced. A table of counts changes in two cells.
 
         Parameters
         ----------
         relation : {"add-or-remove", "replace-one", "replace-special"}
-            The neighbours for which the curve holds.
+            Relation for which the curve holds.
 
         Examples
         --------
@@ -839,10 +859,10 @@ class PrivacyProfile(Questions):
         return PrivacyProfile(self.parts, check.word(relation, "relation", RELATIONS))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the releases are, for JSON: numbers, and the definitions of channels.
+        """Return a JSON-serialisable definition of the steps.
 
-        Of a channel that does not say what defines it only the curve is kept, so that the lower
-        end is what one release attains.
+        If a channel does not provide its definition, only its curve is kept. The lower bound is
+        then the bound attained by one step.
 
         Examples
         --------
@@ -857,9 +877,9 @@ class PrivacyProfile(Questions):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyProfile:
-        """Return the profile that :meth:`to_dict` was called on.
+        """Return the profile described by the result of :meth:`to_dict`.
 
-        A text without its relation is refused, for no curve holds for every relation.
+        Steps without a relation are refused, because no curve holds for every relation.
 
         Examples
         --------
@@ -881,12 +901,12 @@ class PrivacyProfile(Questions):
         return cls(parts, check.word(relation, "relation", RELATIONS))
 
     def to_json(self) -> str:
-        """Return what the releases are as JSON; ``from_json`` reads it."""
+        """Return the definition of the steps as JSON text, for ``from_json``."""
         return headed("profile", "PrivacyProfile", self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | os.PathLike[str]) -> PrivacyProfile:
-        """Return the profile that ``to_json`` was called on: from its text, or a file's path.
+        """Return the profile written by ``to_json``, from its text or the path of a file.
 
         Examples
         --------
@@ -904,23 +924,23 @@ class PrivacyProfile(Questions):
     @overload
     def delta(self, epsilon: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
     def delta(self, epsilon: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
-        """Smallest delta for which the releases are (epsilon, delta)-differentially private.
+        """Smallest delta for which the steps are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         epsilon : float or 1-D array
             Levels of at least 0, in nats.
         adaptive : bool
-            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
-            or 256 together with noise.
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed and
+            read one database. The result is then the exact maximum over pairs of neighbours: at
+            most 4,096 pairs, or 256 pairs with noise.
 
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides (of what, see Notes), with relative accuracy down to 1e-300.
-            The upper bound holds for every mechanism with these curves, the lower bound is attained
-            by neighbours.
+            Certified bounds, with relative accuracy for delta down to 1e-300. The upper bound is
+            rounded up and holds for every mechanism with these curves. The lower bound is rounded
+            down and attained by neighbours.
 
         Examples
         --------
@@ -938,22 +958,22 @@ class PrivacyProfile(Questions):
     @overload
     def epsilon(self, delta: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
     def epsilon(self, delta: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
-        """Smallest epsilon for which the releases are (epsilon, delta)-differentially private.
+        """Smallest epsilon for which the steps are (epsilon, delta)-differentially private.
 
         Parameters
         ----------
         delta : float or 1-D array
-            In [0, 1]; 0 asks for the differential privacy level.
+            Probability in [0, 1]; 0 requests the level of pure differential privacy.
         adaptive : bool
-            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed, and
-            read one database: the exact maximum over pairs of neighbours, at most 4,096 of them,
-            or 256 together with noise.
+            Whether mechanisms may be chosen after earlier outputs. If not, they are fixed and
+            read one database. The result is then the exact maximum over pairs of neighbours: at
+            most 4,096 pairs, or 256 pairs with noise.
 
         Returns
         -------
         Bracket or Brackets
-            Certified on both sides as in :meth:`delta`; infinite when outputs that give a
-            database away are more likely than delta.
+            Certified bounds in nats, rounded as in :meth:`delta`. They are infinite if the outputs
+            that reveal the database have a probability above delta.
 
         Examples
         --------
@@ -967,7 +987,7 @@ class PrivacyProfile(Questions):
         return _each(delta, "delta", 1.0, cases.epsilon)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the releases are the same, float for float, for the same relation."""
+        """Whether both profiles have identical steps, float for float, and the same relation."""
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         return self.relation == other.relation and self.parts == other.parts
@@ -984,7 +1004,7 @@ class PrivacyProfile(Questions):
 
     @cached_property
     def fixed_cases(self) -> Cases:
-        """The same for fixed mechanisms, where the pairs of neighbours of channels are known."""
+        """Bounds for mechanisms fixed beforehand, or ``cases`` if the pairs are not known."""
         atoms = [part for part in self.parts if isinstance(part, FiniteStep) and not part.free]
         known = bool(atoms) and all(atom.source is not None for atom in atoms)
         return FixedCases(self.parts) if known else self.cases
@@ -993,7 +1013,7 @@ class PrivacyProfile(Questions):
 def _each(
     given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
 ) -> Bracket | Brackets:
-    """Ask for one number, or for each of many."""
+    """Evaluate ``ask`` at one number, or at each number of an array."""
     numbers = check.array(given, name)
     if numbers.ndim == 0:
         return ask(check.real(given, name, least=0.0, most=most))
@@ -1003,14 +1023,14 @@ def _each(
 
 
 def _without_noise(q: float, relation: str) -> dict[Step, int]:
-    """Return what a sample of people leaks if they are in it: nothing, or all of them."""
+    """Return the steps of a sample published without noise."""
     if q == 0.0:
         return {}
-    if relation == REPLACED:  # outside the sample both records leave the same output
+    if relation == REPLACED:  # if the record is not sampled, both databases have the same output
         return {FiniteStep.response(2, 0.0, q): 1}
     return {show_all(): 1} if q == 1.0 else {SampledFinite(show_all(), q): 1}
 
 
 def _pairs(made: PrivacyProfile) -> list[ContinuousStep]:
-    """Return the steps of Gaussian noise."""
+    """Return the continuous steps of a profile."""
     return [part for part in made.parts if isinstance(part, ContinuousStep)]

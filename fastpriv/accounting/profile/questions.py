@@ -1,4 +1,4 @@
-"""A profile in other words: errors of tests, Bayes risk, Renyi divergences, zCDP and GDP."""
+"""Quantities derived from a profile: test errors, Bayes risk, Renyi divergence, zCDP and GDP."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.results import Bracket
 
-# A whole curve in one number: the smallest rho of zCDP and the smallest mu of Gaussian privacy.
+# The smallest rho of zCDP and the smallest mu of Gaussian differential privacy.
 #
-# Normal noise contributes a known amount, which adds up: mu^2 and rho = mu^2/2. A mixture of
-# normal laws is no worse than its most distant parts. The other releases are bounded on intervals
-# of orders or levels, of which the worst is halved until the bracket is narrow; amounts of both
-# add up.
+# Gaussian steps contribute mu^2 and rho = mu^2/2, which add up. A mixture of normal distributions
+# is bounded by its most distant components. The other steps are bounded on intervals of orders or
+# levels. The worst interval is halved until the bracket is narrow. Both contributions are added.
 
 
-#: Smallest exponent s at which ln M(s)/s is computed; below it hardly changes.
+#: Smallest exponent s at which ln M(s)/s is computed.
 _LEAST = 1e-6
-#: Ratio of the first exponents, between which the worst interval is then halved.
+#: Ratio of consecutive initial exponents; the worst interval between them is then halved.
 _RATIO = 4.0
-#: Most halvings: each costs one moment or one delta.
+#: Maximum number of halvings; each evaluates one moment or one delta.
 _HALVINGS = 240
-#: Relative width of the bracket that is aimed at.
+#: Target relative width of the bracket.
 _WIDTH = 1e-9
 
 
 def normal_square(
     parts: Mapping[Step, int], zcdp: bool = False
 ) -> tuple[dict[Step, int], float, float]:
-    """Return other steps, and mu^2 of the Gaussian ones: in the limit of orders, and at most."""
+    """Return the non-Gaussian steps, and lower and upper bounds on mu^2 of the Gaussian steps.
+
+    The lower bound is the limit for large orders.
+    """
     rest: dict[Step, int] = {}
     low, high = [], []
     for part, k in parts.items():
@@ -53,7 +55,7 @@ def normal_square(
 
 
 def declared_rate(parts: Mapping[Step, int]) -> tuple[dict[Step, int], float]:
-    """Return other steps, and an upper bound on rho of those that are declared in zCDP."""
+    """Return the other steps, and an upper bound on the total rho of steps declared in zCDP."""
     rates = {part: part.declared_rho() for part in parts}
     rest = {part: k for part, k in parts.items() if rates[part] is None}
     total = math.fsum(parts[part] * rho for part, rho in rates.items() if rho is not None)
@@ -61,11 +63,9 @@ def declared_rate(parts: Mapping[Step, int]) -> tuple[dict[Step, int], float]:
 
 
 def largest_rate(log_moment: Callable[[float], Bounds], top: float) -> Bounds:
-    """Bounds on the largest ln M(s) / (s (s + 1)) over s > 0, for losses of at most ``top``.
-
-    ln M is convex and 0 at 0, so ln M(s)/s rises to at most ``top``, and between two exponents the
-    chord is a bound: A + B s, with A <= 0, over s (s + 1) has one largest value.
-    """
+    """Bounds on the largest ln M(s) / (s (s + 1)) over s > 0, for losses of at most ``top``."""
+    # ln M is convex and 0 at 0, so ln M(s)/s increases to at most top. Between two exponents the
+    # chord A + B s, A <= 0, is an upper bound, and (A + B s) / (s (s + 1)) has one maximum.
     seen: dict[float, Bounds] = {}
 
     def at(s: float) -> float:
@@ -100,14 +100,14 @@ def _chord(a: float, value: float, b: float, other: float) -> float:
         root = math.sqrt((slope - start) / -start)
         s = min(max(1.0 / (root - 1.0), a), b) if root > 1.0 else b
         result = max(result, (start + slope * s) / (s * (s + 1.0)))
-    # The start is a difference; it is off by some units of both ends.
+    # The start is a difference; its error is some units of both terms.
     return result + 16.0 * ULP * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
 
 
 def largest_mu(delta: Callable[[float], Bounds], top: float) -> Bounds:
     """Bounds on the smallest mu whose Gaussian curve is above delta(t) for all t in [0, top].
 
-    delta falls, so on [a, b] the mu whose curve is delta(a) at b is enough.
+    delta decreases. On [a, b], the mu whose curve equals delta(a) at b is therefore sufficient.
     """
     seen: dict[float, Bounds] = {}
 
@@ -131,7 +131,7 @@ def _halved(
     best: float,
     enough: float,
 ) -> Bounds:
-    """Halve the worst interval until its bound is near the best value, or below another bound."""
+    """Halve the worst interval until its bound is near ``best`` or below ``enough``."""
     heap = [(-above(a, b), a, b) for a, b in ends]
     heapq.heapify(heap)
     for _ in range(_HALVINGS):
@@ -149,7 +149,7 @@ def _halved(
 
 
 def gaussian_mu(t: float, delta: float, up: bool) -> float:
-    """Return the mu at which the Gaussian curve has delta at t, rounded up or down."""
+    """Return the mu whose Gaussian curve equals delta at t, rounded up or down."""
     if delta <= 0.0:
         return 0.0
     if delta >= 1.0:
@@ -171,40 +171,40 @@ def gaussian_mu(t: float, delta: float, up: bool) -> float:
 
 
 def _gaussian_delta(t: float, mu: float) -> Bounds:
-    """Phi(mu/2 - t/mu) - e^t Phi(-mu/2 - t/mu), and a bound on its error."""
+    """Return Phi(mu/2 - t/mu) - e^t Phi(-mu/2 - t/mu), and a bound on its error."""
     x, y = t / mu - 0.5 * mu, t / mu + 0.5 * mu
     first = 0.5 * math.erfc(x / math.sqrt(2.0))
     second = 0.5 * math.erfc(y / math.sqrt(2.0))
-    # Phi(-y) is below e^(-y^2/2), and e^t times that is e^(-x^2/2): what underflows is tiny.
+    # Phi(-y) < e^(-y^2/2) and e^t e^(-y^2/2) = e^(-x^2/2), which bounds an underflowing term.
     second = math.exp(min(t, 700.0)) * second if second > 1e-300 and t < 700.0 else 0.0
     lost = 0.0 if second else math.exp(-0.5 * min(x * x, 1400.0)) if t > 0.0 else 1e-300
     return first - second, (first + second) * (4.0 + x * x + y * y + t) * 8.0 * ULP + lost
 
 
-# Errors of tests between two neighbours, in one order and in the other.
+# Errors of tests between two neighbours, in both orders.
 #
-# The curve of a pair of laws P, Q in one order, d(t) = sup P(A) - e^t Q(A), t >= 0, says what
-# tests with few false alarms reach. For the others it takes the curve d' of Q, P, since d(-t) = 1
-# - e^-t + e^-t d'(t). The worse of both curves belongs to no pair in particular, so that it
+# For a pair of distributions P, Q, the curve d(t) = sup P(A) - e^t Q(A), t >= 0, bounds tests with
+# a low false-positive rate. The other tests need the curve d' of Q, P, because
+# d(-t) = 1 - e^-t + e^-t d'(t). The larger of both curves belongs to no particular pair, so it
 # bounds errors from below only.
 
 
-#: Levels that are looked at when the best one is sought.
+#: Number of levels evaluated in the search for the best level.
 _LEVELS = 36
-#: Level beyond which mirrored curves are not looked at.
+#: Largest level at which mirrored curves are evaluated.
 _FAR = 40.0
-#: Steps towards the level at which two bounds meet.
+#: Number of bisections towards the level at which two bounds meet.
 _STEPS = 20
-#: Most pairs of which the errors are computed.
+#: Maximum number of pairs whose errors are computed.
 _PAIRS = 8
 
 
 @dataclass(frozen=True)
 class Distinguishers:
-    """What is known of the tests between neighbours.
+    """Curves that bound the tests between neighbours.
 
-    ``worst`` is the larger delta of all pairs and orders. ``pairs`` are laws that neighbours have,
-    each as its curve and that of the other order. ``all`` says whether there are no others.
+    ``worst`` is the largest delta over pairs and orders. ``pairs`` holds the curves of known pairs
+    of neighbours, each in one order and in the other. ``all`` is whether there are no other pairs.
     """
 
     worst: Delta
@@ -213,12 +213,12 @@ class Distinguishers:
 
     @property
     def curves(self) -> list[tuple[Delta, Delta]]:
-        """Curves that bound the tests of all pairs: of each pair, or the worst in both orders."""
+        """Curves that bound all tests: one entry per pair, or ``worst`` for both orders."""
         known = self.all and 0 < len(self.pairs) <= _PAIRS
         return self.pairs if known else [(self.worst, self.worst)]
 
     def least_error(self, alpha: float) -> Bracket:
-        """Smallest type II error over pairs and orders, 0 < alpha <= 1."""
+        """Smallest type II error at type I error alpha, over pairs and orders; 0 < alpha <= 1."""
         whole = self.all and len(self.pairs) <= _PAIRS
         low = sum_down([1.0, -alpha]) if whole else _of_pair(self.worst, self.worst, alpha).lower
         high = sum_up([1.0, -alpha]) if self.pairs else self._reached(alpha)
@@ -231,11 +231,9 @@ class Distinguishers:
         return Bracket(min(low, high), high)
 
     def _reached(self, alpha: float) -> float:
-        """What some test of some pair reaches, whichever has the delta of a level t.
-
-        A set A with P(A) = d + e^t Q(A) has Q(A) <= (1 - d) e^-t. Between it and no test, or
-        it and a test that always alarms, are tests with the false alarms asked for.
-        """
+        """Upper bound on the smallest type II error, attained by some test of some pair."""
+        # A set A with P(A) = d + e^t Q(A) has Q(A) <= (1 - d) e^-t. Mixing A with the test that
+        # never rejects, or with the test that always rejects, gives type I error alpha.
         low, high, best = 0.0, -math.log(alpha), alpha
         for _ in range(_STEPS):
             t = 0.5 * (low + high)
@@ -248,23 +246,23 @@ class Distinguishers:
 
 
 def _at_least(first: Delta, second: Delta, alpha: float) -> float:
-    """Lower bound on the smallest type II error of a pair, from a few levels."""
+    """Lower bound on the smallest type II error of a pair, from four evaluations."""
     top = -math.log(alpha)
     few = [_line(first(t), t, alpha)[0] for t in (0.0, 0.25 * top, 0.5 * top)]
     return max(*few, _mirrored(second(0.5), 0.5, alpha)[0], 0.0)
 
 
 def _of_pair(first: Delta, second: Delta, alpha: float) -> Bracket:
-    """T(alpha) of one pair in one order; both of what it is the largest are concave."""
+    """Bracket of T(alpha) for one pair in one order: the larger of two concave maxima."""
     one = _largest(lambda t: _line(first(t), t, alpha), math.exp, -math.log(alpha))
     other = _largest(lambda t: _mirrored(second(t), t, alpha), lambda t: math.exp(-t), _FAR)
-    # Beyond the last level the second is at most e^-t.
+    # Beyond the last level, the second function is at most e^-t.
     low, high = max(one[0], other[0], 0.0), max(one[1], other[1], math.exp(-_FAR))
     return Bracket(low, min(high, sum_up([1.0, -alpha])))
 
 
 def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """1 - delta(t) - e^t alpha, from below and above."""
+    """Lower and upper bounds on 1 - delta(t) - e^t alpha."""
     cost = math.exp(t) * alpha if t < 700.0 else math.inf
     return (
         sum_down([1.0, -delta.upper, -raised(cost, 12.0)]),
@@ -273,7 +271,7 @@ def _line(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
 
 
 def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
-    """e^-t (1 - delta(t) - alpha), from below and above; near alpha = 1 the sum cancels."""
+    """Lower and upper bounds on e^-t (1 - delta(t) - alpha); the sum cancels near alpha = 1."""
     scale = math.exp(-t)
     low, high = sum_down([1.0, -delta.upper, -alpha]), sum_up([1.0, -delta.lower, -alpha])
     return lowered(scale * low, 12.0), raised(scale * high, 12.0)
@@ -282,9 +280,9 @@ def _mirrored(delta: Bracket, t: float, alpha: float) -> tuple[float, float]:
 def _largest(
     value: Callable[[float], tuple[float, float]], scale: Callable[[float], float], top: float
 ) -> tuple[float, float]:
-    """Bounds on the largest value over [0, top] of a function that is concave in scale(t).
+    """Bounds on the maximum over [0, top] of a function that is concave in scale(t).
 
-    By golden section; secants bound what is between the points.
+    Golden section finds the lower bound. Secants bound the function between the points.
     """
     seen = {t: value(t) for t in (0.0, top)}
 
@@ -300,10 +298,10 @@ def _largest(
 
 
 def _above(points: list[tuple[float, float, float]]) -> float:
-    """Upper bound on the largest value of a concave function between points (x, low, high).
+    """Upper bound on the maximum of a concave function, given points (x, low, high).
 
-    Between two neighbouring points it is below the secant of the two points before them, and below
-    that of the two points after them, both drawn on.
+    Between consecutive points, the function is below two extrapolated secants: one through the
+    left point and its predecessor, one through the right point and its successor.
     """
     bound = max(high for _, _, high in points)
     for i in range(len(points) - 1):
@@ -320,17 +318,17 @@ def _above(points: list[tuple[float, float, float]]) -> float:
     return bound
 
 
-# The curve of a profile in other words: errors of tests, Renyi divergences, a Bayesian's error.
+# Quantities derived from the curve of a profile.
 
 
-#: Smallest positive probability of a first error at which the curve is computed.
+#: Smallest positive type I error at which the trade-off curve is computed.
 _RARE = 1e-300
 
 
 class Questions:
-    """Curves that follow from delta(epsilon)."""
+    """Quantities that follow from delta(epsilon)."""
 
-    #: Kinds of steps, and how many of each.
+    #: Number of steps of each kind.
     parts: dict[Step, int]
 
     @cached_property
@@ -340,23 +338,25 @@ class Questions:
 
     @cached_property
     def distinguishers(self) -> Distinguishers:
-        """What is known of tests between neighbours, for other modules."""
+        """Curves that bound tests between neighbours, for other modules."""
         pairs, every = self.cases.both_orders()
         return Distinguishers(self.cases.delta, pairs, every)
 
     def tradeoff(self, alpha: float) -> Bracket:
-        """Smallest type II error of a test with type I error alpha, between neighbours (f-DP).
+        """Smallest type II error of a test between neighbours with type I error alpha (f-DP).
 
-        Of one pair of neighbours in one order, with curve d, and d' in the other order,
-        T(alpha) = sup over t >= 0 of max(0, 1 - d(t) - e^t alpha, e^-t (1 - d'(t) - alpha)),
-        Dong, Roth and Su (2022). The least of these over pairs and orders is meant. It may be above
-        what follows from delta(t), which is that of the worse order at each t: channels of several
-        pairs of neighbours that are composed have a bracket between the two.
+        For one pair of neighbours with curve d in one order and d' in the other,
+        T(alpha) = sup over t >= 0 of max(0, 1 - d(t) - e^t alpha, e^-t (1 - d'(t) - alpha))
+        (Dong, Roth and Su 2022). The result is the minimum over pairs and orders.
+
+        The minimum may exceed the value implied by delta(t), because delta(t) takes the worse
+        order at each t. For composed channels with several pairs of neighbours, the bracket lies
+        between the two values.
 
         Parameters
         ----------
         alpha : float
-            Probability in [0, 1] of taking the first database for the second.
+            Type I error: the probability in [0, 1] of mistaking the first database for the second.
 
         Examples
         --------
@@ -367,9 +367,9 @@ class Questions:
         """
         a = check.real(alpha, "alpha", least=0.0, most=1.0)
         if a == 0.0:
-            missed = self.cases.delta(sys.float_info.max)  # what gives a database away
+            missed = self.cases.delta(sys.float_info.max)  # outputs that reveal the database
             return Bracket(sum_down([1.0, -missed.upper]), sum_up([1.0, -missed.lower]))
-        if a < _RARE:  # e^t a would overflow; the curve falls
+        if a < _RARE:  # e^t a would overflow; the curve decreases
             return Bracket(self.tradeoff(_RARE).lower, self.tradeoff(0.0).upper)
         return self.distinguishers.least_error(a)
 
@@ -389,9 +389,9 @@ class Questions:
         )
 
     def bayes_risk(self, prior: float = 0.5) -> Bracket:
-        """Smallest error of a guess between two neighbours, of which one has a prior probability.
+        """Smallest error probability of a guess between two neighbours with a prior (p, 1 - p).
 
-        min(p, 1-p) (1 - delta(t)) with t = |ln p/(1-p)|.
+        The risk is min(p, 1-p) (1 - delta(t)) with t = |ln p/(1-p)|.
 
         Examples
         --------
@@ -409,10 +409,10 @@ class Questions:
         return Bracket(lowered(less * (1.0 - high), 4.0), raised(less * (1.0 - low), 4.0))
 
     def renyi_level(self, order: float) -> Bracket:
-        """Renyi divergence of an order above 1 between the laws of neighbours, composed.
+        """Renyi divergence between neighbours after composition, at an order above 1, in nats.
 
-        ln M(order - 1) / (order - 1), the larger of both orders of the neighbours. Infinite where
-        some output gives a database away.
+        It is ln M(order - 1) / (order - 1) with M(s) = E_P e^(sL), the larger of both directions.
+        It is infinite if some output reveals the database.
 
         Examples
         --------
@@ -427,11 +427,11 @@ class Questions:
         return Bracket(max(lowered(low / s, 8.0), 0.0), max(raised(high / s, 8.0), 0.0))
 
     def zcdp_level(self) -> Bracket:
-        """Smallest rho for which the releases are rho-zCDP (Bun and Steinke 2016).
+        """Smallest rho for which the steps are rho-zCDP (Bun and Steinke 2016).
 
-        rho is the largest of D_alpha / alpha over all orders alpha > 1. Gaussian noise, also on
-        samples, and discrete Gaussian noise are known in closed form; other releases must have
-        bounded losses, or the upper bound is infinite. Up to some 300 evaluations of moments.
+        rho is the maximum of D_alpha / alpha over all orders alpha > 1. Gaussian noise, also on
+        samples, and discrete Gaussian noise have a closed form. If another step has unbounded
+        losses, the upper bound is infinite. The cost is at most some 300 evaluations of moments.
 
         Examples
         --------
@@ -452,7 +452,7 @@ class Questions:
         if top.upper == math.inf:
             return Bracket(0.5 * least, math.inf)
         low, high = largest_rate(rest.log_moment, top.upper)
-        # The rate of normal noise is the same at all orders; that of samples is a limit.
+        # The rate of Gaussian noise is constant over orders; the rate of a sample is a limit.
         constant = math.fsum(
             k * p.square for p, k in others.items() if isinstance(p, GaussianNoise)
         )
@@ -460,13 +460,13 @@ class Questions:
         return Bracket(max(low, 0.5 * least), raised(high + 0.5 * most, 4.0))
 
     def gdp_level(self) -> Bracket:
-        """Smallest mu for which the releases are mu-GDP: no worse than N(0, 1) against N(mu, 1).
+        """Smallest mu for which the steps are mu-GDP: no worse than N(0, 1) against N(mu, 1).
 
-        The least mu whose curve is above delta(epsilon) at every epsilon, Dong, Roth and Su (2022).
-        Gaussian noise is known in closed form, also on samples: far out in the tail those that
-        take part decide, so that sampling does not lower mu. Other releases must have bounded
-        losses, or the upper bound is infinite. Up to some 250 evaluations of delta, to about three
-        digits.
+        It is the smallest mu whose curve is above delta(epsilon) at every epsilon (Dong, Roth and
+        Su 2022). Gaussian noise has a closed form, also on samples: sampling does not lower mu,
+        because the sampled records dominate the tail. If another step has unbounded losses, the
+        upper bound is infinite. The cost is at most some 250 evaluations of delta, and the result
+        has about three digits.
 
         Examples
         --------
@@ -476,8 +476,8 @@ class Questions:
         (1.0, 1.0)
         """
         parts, least, most = normal_square(self.parts)
-        # ln delta(t) is at least -(t + C)^2 / (2 least) - C for some C, below which no curve of a
-        # smaller mu stays for large t.
+        # ln delta(t) >= -(t + C)^2 / (2 least) - C for some C. For large t, the curve of any
+        # smaller mu falls below this.
         low = lowered(math.sqrt(least), 4.0)
         if not parts:
             return Bracket(low, raised(math.sqrt(most), 4.0))

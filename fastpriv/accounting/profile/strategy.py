@@ -1,4 +1,4 @@
-"""Which engine bounds a composition: the ordered list, and the search for a level."""
+"""The ordered list of engines that bound a composition, and the search for a level."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from fastpriv.errors import TooLarge
 
 _Answer = TypeVar("_Answer")
 
-#: Relative width at which bounds are good: a contour loses about so much to angles and aliases.
+#: Relative width up to which bounds count as good.
 _WIDE = 4e-10
-#: Relative width at which the grid, which is slow and no better than this, is asked too.
+#: Relative width above which the grid is tried too.
 _WIDER = 2e-7
 
 
 class NearlyOne:
-    """A lower bound where delta is nearly one: E min(1, e^(t-L)) <= M(-1/2) e^(t/2)."""
+    """Lower bound for delta close to one: E min(1, e^(t-L)) <= M(-1/2) e^(t/2)."""
 
     name = "nearly one"
 
     def applies(self, parts: Composition) -> bool:
-        """Whether all losses have a density: their errors are counted by the moments."""
+        """Whether all losses have a density, so that the moments include their errors."""
         return bool(parts.pairs) and not parts.finite
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
@@ -65,12 +65,12 @@ class _HalfMoment(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """When an engine is tried.
+    """An engine and the conditions under which it is tried.
 
-    ``wider`` is the relative width of the bounds so far beyond which it is worth its cost, and
-    ``enough`` says that nothing else is tried where it has a bound. The search for a level prepares
-    it where the level is expected by the saddle point, or ``near`` the level found so far, up to
-    ``times`` times.
+    It is tried if the relative width of the bounds so far exceeds ``wider``. If ``enough`` and it
+    returns a bound, no further engine is tried. The search for a level prepares it at the level
+    expected from the saddle point, or, if ``near``, at the level found so far. It is tried at most
+    ``times`` times per round.
     """
 
     engine: Engine
@@ -80,7 +80,7 @@ class Attempt(NamedTuple):
     times: int = 1
 
 
-#: The engines in the order in which they are tried. Each says by ``applies`` for which losses.
+#: The engines in the order in which they are tried, each only if ``applies`` accepts the losses.
 ENGINES = (
     Attempt(CLOSED_FORM, enough=True),
     Attempt(LATTICE, enough=True),
@@ -92,34 +92,34 @@ ENGINES = (
     Attempt(GRID, wider=_WIDER),
 )
 
-#: Deltas from which on the saddle point is not looked for by delta itself.
+#: From this delta on, a normal approximation gives the first tilt.
 _LARGE = 0.05
-#: First step away from the level that is expected, relative to it: bounds are about as good.
+#: First step of the search for a level, relative to the expected level.
 _FIRST_STEP = 1e-10
-#: Prepared bounds that are kept for the next question.
+#: Number of prepared bounds kept for later queries.
 _KEPT = 8
-#: Standard deviations from the saddle point within which prepared bounds are good.
+#: Distance from the saddle point, in standard deviations, within which prepared bounds are good.
 _NEAR = 1.0
-#: The same for a tilted distribution of discrete losses.
+#: The same distance for a tilted distribution of discrete losses.
 _RETILT = 2.0
-#: How often discrete losses are tilted again at most, while an answer moves by more than a share.
+#: Maximum number of new tilts of discrete losses.
 _AGAIN = 24
-#: That share of the answer.
+#: Relative change of the level below which it counts as converged.
 _STILL = 1e-10
-#: Relative width of a level at which a smoothed contour makes a grid superfluous.
+#: Relative width of a level from a smoothed contour up to which no grid is tried.
 _GOOD_LEVEL = 1e-9
-#: How often continuous losses are looked at again at most.
+#: Maximum number of new tilts of continuous losses.
 _ROUNDS = 8
-#: Levels beyond which finite losses are not looked for: noise is at least 1e-6.
+#: Level beyond which the contribution of finite losses is not computed.
 _FAR = 1e300
-#: Levels beyond this one are asked for with Chernoff's bound first.
+#: Level beyond which Chernoff's bound is tried first.
 _LONG = 1e4
-#: Deltas below this are not asked for but 0; what underflow can hide is below it.
+#: No level is searched for positive deltas below this one; underflow hides smaller values only.
 _TINY = 1e-305
 
 
 class Curve(Protocol):
-    """Bounds on a curve that a profile is the largest of."""
+    """Bounds on one of the curves whose maximum is a profile."""
 
     @property
     def infinite(self) -> Bounds:
@@ -130,7 +130,7 @@ class Curve(Protocol):
         """Largest finite loss."""
 
     def at_most(self, t: float) -> float:
-        """Upper bound on delta(t) at little cost."""
+        """Cheap upper bound on delta(t)."""
 
     def delta(self, t: float) -> Bounds:
         """Lower and upper bounds on delta(t)."""
@@ -140,12 +140,12 @@ class Curve(Protocol):
 
 
 class _Composed:
-    """The engines at work for one composition; subclasses search for a level."""
+    """Bounds on one composition by the engines; subclasses search for a level."""
 
     def __init__(self, parts: Composition) -> None:
         self.parts = parts
         self._kept: OrderedDict[tuple[str, float], Prepared | None] = OrderedDict()
-        #: Why engines had no bound, by their names: for whoever asks why a bracket is wide.
+        #: The exception of each engine that had no bound, by its name, to explain a wide bracket.
         self.reasons: dict[str, Exception] = {}
 
     @property
@@ -159,7 +159,7 @@ class _Composed:
         return self.parts.top
 
     def at_most(self, t: float) -> float:
-        """Upper bound on delta(t) at little cost: Chernoff's, proved."""
+        """Cheap and certified upper bound on delta(t), by Chernoff's inequality."""
         return self.parts.at_most(t)
 
     def delta(self, t: float) -> Bounds:
@@ -183,7 +183,7 @@ class _Composed:
         return low + lowered(finite[0], 2.0), min(raised(high + finite[1], 2.0), 1.0)
 
     def _finite(self, t: float) -> Bounds:
-        """Bounds on the finite part of delta(t), by all engines that are worth their cost."""
+        """Bounds on the contribution of finite losses to delta(t), by the engines in order."""
         low, high, saddle = 0.0, 1.0, cache(lambda: self.parts.tilt_at(t))
         for engine, wider, enough, _, _ in ENGINES:
             if high - low <= wider * high or high <= _TINY or not engine.applies(self.parts):
@@ -202,7 +202,7 @@ class _Composed:
         return self._attempt(engine, lambda: made.bounds(t))
 
     def _prepared(self, engine: Engine, s: float, t: float) -> Prepared | None:
-        """Return what an engine has prepared near t, with the saddle point s, if it can."""
+        """Return the bounds that an engine prepares near t with saddle point s, or None."""
         key = engine.name, s
         if key not in self._kept:
             self._kept[key] = self._attempt(engine, lambda: engine.prepare(self.parts, t, s))
@@ -211,7 +211,7 @@ class _Composed:
         return self._kept[key]
 
     def _attempt(self, engine: Engine, ask: Callable[[], _Answer | None]) -> _Answer | None:
-        """Ask an engine: the one place where what stops it is caught."""
+        """Call an engine; if it has no bound, record the reason and return None."""
         try:
             with in_range():
                 return ask()
@@ -221,7 +221,7 @@ class _Composed:
 
 
 class ContinuousCurve(_Composed):
-    """A composition some of whose losses have a density: both bounds together."""
+    """Lower and upper bounds on a composition in which some losses have a density."""
 
     def epsilon(self, delta: float) -> Bounds:
         """Lower and upper bounds on the smallest t >= 0 with delta(t) <= delta."""
@@ -244,7 +244,7 @@ class ContinuousCurve(_Composed):
         if high >= delta:
             return 0.0, math.inf
         upper = min(result[1], self.top[1])
-        if upper == math.inf:  # no engine serves: Chernoff's bound does
+        if upper == math.inf:  # no engine has an upper bound: use Chernoff's
             with suppress(NoBound), in_range():
                 start = max(cumulant(self.parts.terms, 1.0)[1], 1.0)
                 holds = lambda t: self.at_most(t) > delta  # noqa: E731
@@ -252,7 +252,7 @@ class ContinuousCurve(_Composed):
         return min(result[0], upper), upper
 
     def _sum_of_curves(self) -> float:
-        """Upper bound on delta(0) by the sum over steps, at little cost where they are rare."""
+        """Upper bound on delta(0) by the sum over steps, or 1 if some step has no closed form."""
         pairs = self.parts.pairs
         if self.parts.finite or not all(one.pair.closed_form_up_to for one, _ in pairs):
             return 1.0
@@ -264,7 +264,7 @@ class ContinuousCurve(_Composed):
         return math.fsum(each) * (1.0 + 4.0 * ULP)
 
     def _start(self, rest: float) -> float:
-        """Return a tilt for a delta: of a normal distribution where it is not small."""
+        """Return the first tilt for a delta, from a normal approximation if delta is large."""
         terms = self.parts.terms
         if rest < _LARGE:
             return tilt_for(terms, math.log(rest))
@@ -272,11 +272,11 @@ class ContinuousCurve(_Composed):
         return tilt_at(terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0))
 
     def _crossing(self, delta: float, rest: float) -> Bounds:
-        """Where bounds on the curve cross delta, ``rest`` of which is for finite losses."""
+        """Bounds on the level at which the curve equals delta; finite losses have ``rest``."""
         parts, low, high = self.parts, 0.0, math.inf
 
         def narrow(engine: Engine, c: float, t: float) -> bool:
-            """Narrow the level by what an engine has prepared near t."""
+            """Narrow the level by the bounds that an engine prepares near t."""
             nonlocal low, high
             made = self._prepared(engine, c, t)
             if made is None:
@@ -303,7 +303,7 @@ class ContinuousCurve(_Composed):
                     if not near:
                         narrow(engine, c, t)
                         continue
-                    # Where the tilted distribution has two humps, t is not between them.
+                    # If the tilted distribution has two modes, t is not between them.
                     there = (
                         0.5 * (low + high) if high < math.inf else likely_level(parts, rest) or t
                     )
@@ -318,7 +318,7 @@ class ContinuousCurve(_Composed):
 
 
 class DiscreteCurve(_Composed):
-    """A composition of discrete losses: an upper or a lower bound."""
+    """An upper or a lower bound on a composition of discrete losses."""
 
     def __init__(self, releases: Releases, up: bool) -> None:
         super().__init__(Composition([], list(releases), up))
@@ -336,7 +336,7 @@ class DiscreteCurve(_Composed):
         return (0.0, result) if self._up else (result, math.inf)
 
     def _check_known(self, known: bool) -> None:
-        """Raise what stopped the grid, where no other engine has a bound."""
+        """If no engine has a bound, raise the TooLarge error of the grid."""
         reason = self.reasons.get(GRID.name)
         if not known and isinstance(reason, TooLarge):
             raise reason
@@ -378,7 +378,7 @@ class DiscreteCurve(_Composed):
         return min(result, known) if self._up else max(result, known)
 
     def _cross(self, s: float, delta: float) -> float | None:
-        """Where the bound that belongs to one tilt crosses delta; None where there is none."""
+        """Return the level at which the bound of one tilt equals delta; None without a bound."""
         side = 1 if self._up else 0
         top = self.top[side]
         guess = min(max(discrete_cumulant(self.parts.finite, s)[1] + self.parts.shift, 0.0), top)
@@ -395,7 +395,7 @@ class DiscreteCurve(_Composed):
 
 
 def _search(made: Prepared, infinite: Bounds, delta: float, start: float) -> Bounds:
-    """Where bounds on the finite part of a curve, and infinite losses, cross delta."""
+    """Bounds on the level at which finite and infinite losses together equal delta."""
 
     def below(t: float) -> bool:
         return lowered(infinite[0] + made.bounds(t)[0], 4.0) > delta

@@ -1,17 +1,17 @@
-"""Mechanisms of bounded range, each chosen after earlier outputs: bounds on the best choices.
+"""Bounds on adaptively chosen mechanisms of bounded range.
 
-A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. Of all
-such pairs the one with losses u and u - e only is the easiest to tell apart, with the probability
+A mechanism of range e has, for two neighbours, losses in [u - e, u] for some u in [0, e]. The pair
+with the two losses u and u - e dominates all such pairs. Its loss is u with probability
 
-    p(u) = (1 - e^(u-e)) / (1 - e^-e)
+    p(u) = (1 - e^(u-e)) / (1 - e^-e).
 
-of u. So the largest delta of j + 1 releases, whatever is chosen after what, is
+So the largest delta of j + 1 steps, over all adaptive choices, is
 
     V_(j+1)(t) = sup over u of p(u) V_j(t - u) + (1 - p(u)) V_j(t - u + e),   V_0(t) = (1 - e^t)_+
 
-(Dong, Durfee and Rogers 2020). All V_j fall, and are convex in e^t as suprema of curves that are.
-Levels u that are multiples of e/m are choices, too: their recursion needs V_j at points e/m apart
-only, and is attained.
+(Dong, Durfee and Rogers 2020). All V_j decrease and are convex in e^t, as suprema of such curves.
+If u is restricted to multiples of e/m, the recursion needs V_j only at points e/m apart. It is
+attained, so it gives a lower bound.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import Bounds
 
-#: Values of the recursion in all: about a second.
+#: Maximum number of values of the recursion.
 _WORK = 6e7
-#: Most levels of one range.
+#: Maximum number m of levels of one range.
 _FINE = 256
-#: Fewest levels of one range: with fewer the zCDP bound is better.
+#: Minimum number m of levels of one range.
 _COARSE = 8
-#: Halvings of the distance of points in the search for a level that is attained.
+#: Number of bisections between two points in the search for an attained level.
 _HALVED = 4
-#: Values that are looked at together.
+#: Number of values processed in one block.
 _BLOCK = 1 << 18
 
 
 def levels(k: int) -> int:
-    """Return how many levels a range is cut into, 0 where the recursion is too long."""
+    """Return the number m of levels of a range for k steps; 0 if the recursion is too long."""
     m = int(math.sqrt(_WORK) / k)
     return 0 if m < _COARSE else min(m, _FINE)
 
 
 class Chosen:
-    """Bounds on delta of k releases of bounded range e.
+    """Bounds on delta of k steps of bounded range e.
 
-    V_k is bounded at multiples of h = e/m, and above between them by chords in e^t. Cost
-    O(k^2 m^2), and for the lower bound of a level five times that.
+    V_k is bounded at multiples of h = e/m. Between them, chords in e^t give the upper bound. The
+    cost is O(k^2 m^2), and five times as much for the lower bound of a level.
     """
 
     def __init__(self, e: float, k: int) -> None:
@@ -57,7 +57,7 @@ class Chosen:
         self._values, self._h = _recursion(e, k), e / levels(k)
 
     def delta(self, t: float) -> Bounds:
-        """Bounds on delta(t), the lower one that of choices among some mechanisms."""
+        """Bounds on delta(t); choices among some mechanisms attain the lower bound."""
         return self._attained(t), self._upper(t)
 
     def epsilon(self, delta: float) -> Bounds:
@@ -72,7 +72,7 @@ class Chosen:
         return float(values[i]) if i < len(values) else 0.0
 
     def _attained_level(self, delta: float) -> float:
-        """Level at which these choices still have more than a delta."""
+        """Return a level at which the delta of these choices exceeds the given delta."""
         i = int(np.argmax(_attained(self._e, self._k, 0.0) <= delta)) - 1  # the last is 0
         if i < 0:
             return 0.0
@@ -113,12 +113,12 @@ def _attained(e: float, k: int, start: float) -> Floats:
     whole = -math.expm1(-e)
     first = -np.expm1(-h * np.arange(m, -1, -1)) / whole
     second = -np.expm1(-u) * np.exp(-h * np.arange(m, -1, -1)) / whole
-    # V_0 at all points that V_k asks for.
+    # V_0 at all points that V_k needs.
     points = (np.arange(-k * m, k * m + 1) + start) * h
     values: Floats = np.maximum(-np.expm1(np.minimum(points, 0.0)), 0.0) * (1.0 - 8.0 * ULP)
     for j in range(1, k + 1):
         windows = sliding_window_view(np.pad(values, m), 2 * m + 1)
-        # V_j is 0 from j e on, and not asked for below (j - k) e.
+        # V_j is 0 from j e on, and is not needed below (j - k) e.
         values, last = np.zeros(len(points)), (k + j) * m
         rows = max(1, _BLOCK // m)
         for begin in range(j * m, last, rows):
@@ -132,9 +132,9 @@ def _attained(e: float, k: int, start: float) -> Floats:
 def _recursion(e: float, k: int) -> Floats:
     """Upper bounds on V_k at 0, h, ..., k e.
 
-    On a cell of u both V_j are at most linear in x = e^(t-u), by their chords, and p(u) is linear
-    in 1/x. So the choice is worth at most some c0 + c1 x + c2/x: no more than the larger of its
-    ends if c2 >= 0, and else at most (width of x)^2 |c2| / (4 x^3) more.
+    On a cell of u, chords bound both V_j by linear functions of x = e^(t-u), and p(u) is linear in
+    1/x. So the value of a choice is at most some c0 + c1 x + c2/x. If c2 >= 0, this is at most the
+    larger of its values at both ends; otherwise at most (width of x)^2 |c2| / (4 x^3) more.
     """
     m = levels(k)
     h = e / m

@@ -1,4 +1,4 @@
-"""One step with a density of losses, or a few of Laplace noise, in closed form."""
+"""Closed forms for one step with a density of losses, or a few steps of Laplace noise."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, Gaussian
 
 
 class ClosedForm:
-    """The curve that a step knows of itself."""
+    """Engine for steps with a closed-form curve."""
 
     name = "closed form"
 
     def applies(self, parts: Composition) -> bool:
-        """Whether there is one kind of step, of which so many have a closed form."""
+        """Whether there is one kind of step, with a closed form for this number of steps."""
         if parts.finite or len(parts.pairs) != 1:
             return False
         (one, count), *_ = parts.pairs
@@ -56,16 +56,16 @@ def curve_of_one(one: Directed, t: float) -> Bounds:
     if isinstance(step, GaussianMixture) and not step.down and len(step.up) == 1:
         try:
             return _amplified(step, t, one.flipped)
-        except NoBound:  # too little noise for a contour: by tails
+        except NoBound:  # too little noise for a contour: use tails
             pass
     return step.delta(t, one.flipped)
 
 
 def _amplified(step: GaussianMixture, t: float, flipped: bool) -> Bounds:
-    """Of one shift: the curve of the noise itself at another level, times a factor.
+    """Bound delta(t) for one shift by the curve of the noise at another level, times a factor.
 
-    (1-q) Q + q P against Q has q delta(ln(1 + (e^t - 1)/q)); Q against it has
-    r delta(t + ln q/r) with r = 1 - (1-q) e^t.
+    (1-q) Q + q P against Q has the curve q delta(ln(1 + (e^t - 1)/q)). Q against (1-q) Q + q P has
+    the curve r delta(t + ln q/r) with r = 1 - (1-q) e^t.
     """
     (shift, q), grown = step.up[0], math.expm1(min(t, 700.0))
     factor, slack = q, 4.0 * ULP

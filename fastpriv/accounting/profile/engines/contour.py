@@ -1,4 +1,4 @@
-"""delta(t) of a composition by a contour integral whose every error is bounded."""
+"""delta(t) of a composition by a contour integral with bounds on all errors."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ from fastpriv.accounting.profile.losses import (
 )
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 
-# delta(t) of composed releases by a contour integral whose every error is bounded.
+# delta(t) of composed steps by a contour integral with bounds on all errors.
 #
-# With M(s) the product of the moments of all releases, on a line Re s = c > 0
+# Let M(s) be the product of the moments of all steps. On a line Re s = c > 0,
 #
 #     delta(t) = 1/(2 pi i) * integral of M(s) e^(-st) / (s (s + 1)) ds.
 #
 # The trapezoidal rule with spacing tau is, by Poisson summation, the sum over all integers m of
-# e^(cmW) delta(t + mW), W = 2 pi/tau: too large, by at most what Chernoff's bound says of the
-# other terms. What the sum leaves out beyond an angle is bounded by |M|: evaluated on a coarse
-# grid, between whose points |M| of each release changes no faster than its mean absolute loss,
-# and integrated by parts beyond. The proofs are in docs/theory/contour.md.
+# e^(cmW) delta(t + mW), W = 2 pi/tau. Chernoff's bound limits the terms with m != 0. The truncated
+# part beyond an angle is bounded by |M|. |M| is evaluated on a coarse grid, and between grid points
+# |M| of each step changes no faster than its mean absolute loss. Beyond the grid, integration by
+# parts is used. The proofs are in docs/theory/contour.md.
 
 
 #: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
 #: that aliases, and angles left out, may have, and the most angles: the first that fits.
 _TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
 _DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
-#: Angles of the coarse grid on which the decay of moments is bounded.
+#: Number of angles of the coarse grid on which the decay of moments is bounded.
 _COARSE = 1 << 8
-#: So many of them are evaluated together: mostly the first suffice.
+#: Number of these angles evaluated in one batch.
 _BATCH = 1 << 5
-#: The first angles, which count most, have moments by themselves.
+#: Number of first angles whose moments are computed separately.
 _FIRST = 1 << 9
-#: Share of the moments that quadrature may be off by, all releases together.
+#: Relative error of the moments allowed for quadrature, summed over steps.
 _TOLERANCE = 2.0**-54
 
 
 @dataclass(frozen=True)
 class Line:
-    """The integrand on one line, ready for any t near the one it was made for."""
+    """The integrand on one line, prepared for levels near one t."""
 
     c: float
     tau: float
@@ -105,28 +105,28 @@ class Line:
 
 
 def _exp(log: float, factor: float) -> float:
-    """e^log times a factor, rounded to a few units; nothing for factors below zero."""
+    """Return e^log times a factor, accurate to a few units; 0 for negative factors."""
     if factor <= 0.0:
         return 0.0
     return math.exp(min(log + math.log(factor), 1.0))
 
 
 class Contour:
-    """The integral on the first line that some numbers of angles suffice for.
+    """Engine for the integral on the first line that needs few enough angles.
 
-    Where the tilted distribution has two humps at the saddle point, it has one on a line further to
-    the left, which loses a few digits but takes fewer angles.
+    If the tilted distribution has two modes at the saddle point, it has one mode on a line further
+    to the left. This line loses a few digits but needs fewer angles.
     """
 
     def __init__(self, name: str, tried: tuple[tuple[float, float, int], ...]) -> None:
         self.name, self._tried = name, tried
 
     def applies(self, parts: Composition) -> bool:
-        """Whether some losses have a density, so that moments may fall with the angle."""
+        """Whether some losses have a density, so that moments may decay with the angle."""
         return bool(parts.pairs)
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
-        """Prepare an integral for questions near t, whose saddle point is near s."""
+        """Prepare an integral for levels near t, with a saddle point near s."""
         return parts.loosened(_first(self._tried, parts.terms, t, s))
 
 
@@ -147,7 +147,7 @@ def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, 
 
 
 def _log_delta(terms: Terms, t: float, c: float) -> float:
-    """Return ln delta(t), about, by the method of Laplace at its saddle point."""
+    """Return an estimate of ln delta(t) by Laplace's method at the saddle point."""
     K, _, curve = cumulant(terms, c)
     wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
     return min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
@@ -177,7 +177,7 @@ def _line(
             value = np.concatenate([value, others[0][_FIRST:]])
             error = np.concatenate([error, others[1][_FIRST:]])
         logs += k * value
-        # Powers are good to a unit of their exponents; errors of many releases add up.
+        # Powers are accurate to a unit of their exponents; errors add up over steps.
         errors += k * (error + 4.0 * ULP * np.abs(value))
     log_top, top_error = float(logs[0].real), float(errors[0])
     logs -= log_top
@@ -256,7 +256,7 @@ class Decay:
 
 
 def decay(terms: Terms, c: float) -> Decay:
-    """Bound how |M| falls on a line."""
+    """Bound the decay of |M| on a line."""
     edges, each = falls(terms, c)
     sums = [sum(k * one[i] for one, (_, k) in zip(each, terms, strict=True)) for i in (0, 1)]
     return Decay(edges, np.asarray(sums[0]), np.asarray(sums[1]))
@@ -275,7 +275,7 @@ def falls(terms: Terms, c: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
 
 
 def _coarse(term: Losses, c: float, edges: Floats) -> Floats:
-    """Bound |M| / M(c) of one release on cells of angles, from its values in their middles."""
+    """Bound |M| / M(c) of one step on cells of angles, from its values at their midpoints."""
     widths, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
     sizes, slope = np.ones(len(middles)), term.slope(c)
     with suppress(NoBound):  # quadratures grow with the angle
@@ -289,12 +289,12 @@ def _coarse(term: Losses, c: float, edges: Floats) -> Floats:
     return np.maximum(sizes, 1e-300)
 
 
-# The contour integral of losses on several lattices: blurred a little, and told how much.
+# The contour integral of losses on several lattices, smoothed by a known amount.
 #
-# Moments of losses on lattices do not fall with the angle, but they are near their largest value
-# only near multiples of 2 pi/h, h the step, and different lattices meet at few angles. A release
-# of Gaussian noise with a tiny mu is composed with all others, so that angles end. That raises
-# delta by E D(t - L), and with heat flowing for a time mu^2
+# Moments of losses on a lattice with step h do not decay with the angle. They are near their
+# maximum only near multiples of 2 pi/h, and different lattices share few such angles. One step of
+# Gaussian noise with a tiny mu is added, so that large angles are negligible. It raises delta by
+# E D(t - L), and by the heat equation
 #
 #     0 <= D(x) e^(-x/2) = 1/2 * integral over z in [0, mu^2] of e^(-z/8) phi_z(x) dz
 #       <= mu^2 phi_(mu^2)(x),      phi_z the normal density of variance z,
@@ -327,7 +327,7 @@ _FINER = 2
 
 @dataclass(frozen=True)
 class Blurred:
-    """Two integrals: one from below, one from above."""
+    """Two integrals: one for the lower and one for the upper bound."""
 
     below: Line
     above: Line
@@ -338,7 +338,7 @@ class Blurred:
 
 
 class SmoothedContour:
-    """The integral of losses on lattices, with a little Gaussian noise added to them."""
+    """Engine for the integral of losses on lattices, with a small added Gaussian step."""
 
     name = "smoothed contour"
 
@@ -347,7 +347,7 @@ class SmoothedContour:
         return not parts.pairs and all(measure.step > 0.0 for measure, _ in parts.finite)
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
-        """Prepare integrals for questions near t, whose saddle point is near s."""
+        """Prepare integrals for levels near t, with a saddle point near s."""
         if not s > 0.0:
             return None
         return parts.loosened(_blurred([(Discrete(m), k) for m, k in parts.finite], t, s))

@@ -1,4 +1,4 @@
-"""Bounds on a grid of losses, from both sides, for losses that cannot be listed."""
+"""Lower and upper bounds on a grid of losses, for losses that are too many to enumerate."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ from fastpriv.accounting.profile.engines.lattice import (
 )
 from fastpriv.accounting.profile.losses import TooMuchWork
 
-# Bounds on delta(t) where losses are too many to list: on a grid of losses, from both sides.
+# Lower and upper bounds on delta(t) on a grid of losses with spacing h.
 #
-# Above, a loss between two points of the grid is split between them so that the mean of e^l under
-# Q stays the same (connecting the dots of the curve at the points of the grid). Delta is convex
-# in e^l under Q, so it can only rise, and by no more than a noise of variance h^2/4 would cause.
-# Below, every output is replaced by the nearest point of the grid: the loss of a sum is then
-# known only as the ratio of P and Q, both carried along, given the sum of points. That is
-# processing of outputs, so delta can only fall, and by the same order. Both errors are of second
-# order in h.
+# Upper bound: a loss between two grid points is split between them so that the mean of e^l under Q
+# stays the same. Delta is convex in e^l under Q, so it can only increase, by at most the effect of
+# noise of variance h^2/4.
+#
+# Lower bound: every output is replaced by the nearest grid point. The loss of a sum is then the
+# ratio of P and Q given the sum of grid points, and both P and Q are computed. This is
+# post-processing, so delta can only decrease. Both errors are of second order in h.
 
 
-#: Points of the grid within the window of one step.
+#: Number of grid points within the window of one step.
 _FEWEST = 1 << 15
-#: The same for a million steps.
+#: The same number for a million steps.
 _MOST = 1 << 20
-#: Widths of the law that a window spans, about.
+#: Approximate width of a window, in standard deviations.
 _SPAN = 21.0
-#: Points on either side of t that a test may start from.
+#: Number of grid points on either side of t at which a test may start.
 _NEAR = 1 << 10
-#: Most points from the first of the smaller distribution to the last of the larger one.
+#: Maximum number of points from the first of the lower distribution to the last of the higher.
 _LONGEST_TAILS = 1 << 25
-#: Spacings that are compared.
+#: Number of spacings that are compared.
 _TRIED = 1 << 10
 
 
 def spacing(releases: Releases, s: float) -> float:
-    """Distance of the points of the grid, about a window of the tilted law over their number.
+    """Return the grid spacing: about the window of the tilted distribution over its points.
 
-    Of those near the one wanted, the spacing that most losses are close to multiples of: what
-    falls on a point costs nothing.
+    Among nearby spacings, it is the one with most losses close to its multiples, because losses on
+    grid points cause no error.
     """
     count = sum(k for _, k in releases)
-    # A power of two, within which windows of tilted laws then fit: transforms are no longer.
+    # A power of two that holds the windows of tilted distributions, so transforms are no longer.
     points = min(_FEWEST * 2.0 ** max(0, round(math.log2(count) / 2.0 - 3.0)), _MOST)
     losses = np.concatenate([measure.losses for measure, _ in releases])
     sigma = math.sqrt(discrete_cumulant(releases, s)[2])
@@ -89,7 +89,7 @@ def _weights(measure: DiscreteLosses, s: float) -> Floats:
 
 
 def grid_above(releases: Releases, s: float, h: float) -> Listed:
-    """Upper bound, on the points of a grid."""
+    """Return the upper bound on the points of a grid."""
     steps = [grid_steps(measure, count, h) for measure, count in releases]
     law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
@@ -102,7 +102,7 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
 
 
 def grid_steps(measure: DiscreteLosses, count: int, h: float) -> Steps:
-    """Share every loss between its two neighbours on the grid."""
+    """Split every loss between its two adjacent grid points."""
     below = np.floor(measure.losses / h)
     rise = np.clip(measure.losses.astype(np.longdouble) - below * np.longdouble(h), 0.0, h)
     step = np.longdouble(h)
@@ -126,7 +126,7 @@ def _gathered(at: np.ndarray, logs: Longs, count: int) -> Steps:
 
 @dataclass(frozen=True, eq=False)
 class Processed:
-    """Lower bound P(A) - e^t Q(A) with A = the sums of points from some point on."""
+    """Lower bound P(A) - e^t Q(A); A contains all sums of grid points from some point on."""
 
     s: float
     h: float
@@ -138,8 +138,8 @@ class Processed:
     error: float
 
     def value(self, t: float) -> float:
-        """Best of the starting points near t, each a lower bound."""
-        # Sums of points are off from those of losses, about as P and Q tilted alike say.
+        """Return the best lower bound over the starting points near t."""
+        # The ratio of the tilted P and Q estimates the difference of sums of points and losses.
         ratio = float(self.log_q - self.log_p)
         middle = min(max(round((t + ratio) / self.h) - self.start, 0), len(self.tails_p) - 1)
         near = slice(max(middle - _NEAR, 0), min(middle + _NEAR, len(self.tails_p)))
@@ -165,7 +165,7 @@ class Processed:
 
 
 def grid_below(releases: Releases, s: float, h: float) -> Processed:
-    """Lower bound, from outputs that are replaced by points of a grid."""
+    """Return the lower bound from outputs replaced by grid points."""
     ps, qs = [], []
     for measure, count in releases:
         at = np.rint(measure.losses / h).astype(np.int64)
@@ -189,7 +189,7 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
 
 
 def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floats:
-    """Sums of masses e^(-sh d) over points d or more steps up, for starts in start .. top - 1."""
+    """Return tail sums of masses times e^(-sh d) for every start in start .. top - 1."""
     if top - law.start > _LONGEST_TAILS:
         raise TooMuchWork
     padded = np.zeros(top - law.start)
@@ -200,30 +200,30 @@ def _tails(law: Tilted, masses: Floats, sh: float, start: int, top: int) -> Floa
     return both[start - law.start :]
 
 
-# Bounds on delta(t) of continuous pairs cut into cells, on a grid of losses.
+# Bounds on delta(t) of continuous pairs, partitioned into cells, on a grid of losses.
 
 
-#: Cells of all kinds of releases together.
+#: Total number of cells over all kinds of steps.
 _CELLS = 1 << 17
-#: Points of the grid within the window of the tilted distribution of cells.
+#: Number of grid points within the window of the tilted distribution of cells.
 _POINTS = 1 << 19
-#: Smallest logarithm of a delta that is told from zero.
+#: Logarithm of the smallest delta that is distinguished from zero.
 _LEAST = math.log(1e-320)
 
 
 class Grid:
-    """Losses moved to the points of a grid, from both sides."""
+    """Engine that moves losses to the points of a grid, for both bounds."""
 
     name = "grid"
 
     def applies(self, parts: Composition) -> bool:
-        """Whether all outputs can be cut into cells; of discrete losses one bound is known."""
+        """Whether all outputs can be partitioned into cells; discrete losses have one bound."""
         if not parts.pairs:
             return parts.up is not None
         return all(one.pair.can_be_cut for one, _ in parts.pairs)
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
-        """Prepare tilted distributions on a grid; None where so coarse a grid would say nothing."""
+        """Prepare tilted distributions on a grid; None if the grid would be too coarse."""
         if parts.pairs:
             return _cut(parts, t, s)
         up, h = bool(parts.up), spacing(parts.finite, s)
@@ -236,19 +236,19 @@ GRID = Grid()
 
 @dataclass(frozen=True)
 class _Gridded:
-    """Bounds from both sides; what lies beyond the last cell counts as an infinite loss."""
+    """Lower and upper bounds; outputs beyond the last cell count as an infinite loss."""
 
     below: OneSided
     above: OneSided
     beyond: float
 
     def bounds(self, t: float) -> Bounds:
-        """Bound the finite part of delta(t)."""
+        """Bound the contribution of finite losses to delta(t)."""
         return self.below.bounds(t)[0], min(self.above.bounds(t)[1] + self.beyond, 1.0)
 
 
 def _cut(parts: Composition, t: float, c: float) -> _Gridded | None:
-    """Cut the outputs into cells, and tilt their losses by e^(c loss)."""
+    """Partition the outputs into cells, and tilt their losses by e^(c loss)."""
     floor = min(max(cumulant(parts.terms, c)[0] - c * t, _LEAST), 0.0)
     count = _CELLS // len(parts.pairs)
     sides = []
@@ -272,7 +272,7 @@ def _one_sided(bound: Bound, releases: Releases, up: bool) -> OneSided:
 
 
 def _spacing(releases: Releases, c: float) -> float:
-    """Distance of the points of the grid: so many in the window of the tilted law."""
+    """Return the grid spacing: the window of the tilted distribution over its points."""
     sigma = math.sqrt(discrete_cumulant(releases, c)[2])
     widest = max(float(measure.losses[-1] - measure.losses[0]) for measure, _ in releases)
     return max(_SPAN * sigma, widest) / _POINTS

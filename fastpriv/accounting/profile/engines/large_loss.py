@@ -1,14 +1,14 @@
-"""The contour integral where one large loss among many small ones decides: the rest is taken away.
+"""The contour integral if one large loss among many small losses dominates delta.
 
-The tilted law of the losses then has two humps, with what is asked for between them, and the
-integrand is larger than delta by many orders. A smooth share of the outputs of a pair, Phi((x -
-x0) / eta), splits its moments into M = B + J, where J has the large losses. Then
+The tilted distribution of the losses then has two modes with t between them, and the integrand
+exceeds delta by many orders. The smooth share Phi((x - x0) / eta) of the outputs of a pair splits
+its moments into M = B + J, and J has the large losses. Then
 
     M^k - B^k = B^k ((1 + J/B)^k - 1)
 
-is known to a relative error, it falls with the angle as J does, and its integral is delta(t) of M^k
-less that of B^k, which Chernoff's bound says is negligible. The line is where J has its saddle
-point. Proofs are in docs/theory/contour.md.
+has a small relative error and decays with the angle as J does. Its integral is delta(t) of M^k
+minus delta(t) of B^k, and by Chernoff's bound the second term is negligible. The line passes
+through the saddle point of J. Proofs are in docs/theory/contour.md.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _FINE = 1e-18
 _CUTS = (0.47, 0.3, 0.2, 0.12, 0.06, 0.03)
 #: Widths eta of the division from there to t: Phi(-9) is 1e-19.
 _WIDTHS = 9.0
-#: Lines that are tried, in parts of the saddle point.
+#: Lines that are tried, relative to the saddle point.
 _LINES = np.geomspace(0.1, 1.2, 32)
-#: Exponents that are tried for Chernoff's bound on B.
+#: Number of exponents tried for Chernoff's bound on B.
 _EXPONENTS = 40
-#: Logarithm of the share of delta that may be lost to each kind of error.
+#: Logarithm of the share of delta allowed for each kind of error.
 _SMALL = -30.0
-#: Most angles.
+#: Maximum number of angles.
 _ANGLES = 1 << 16
 
 
@@ -82,14 +82,14 @@ class _Divided:
 
     @cached_property
     def pair(self) -> GaussianMixture | None:
-        """The pair, where it is divided."""
+        """The pair, if it is divided."""
         if self.eta < math.inf and isinstance(self.term, Directed):
             pair = self.term.pair
             return pair if isinstance(pair, GaussianMixture) else None
         return None
 
     def share(self, x: Floats, sign: float = 1.0) -> Floats:
-        """Phi((x - x0) / eta), or the rest of one."""
+        """Return Phi((x - x0) / eta), or one minus it."""
         z = (sign / (self.eta * math.sqrt(2.0))) * (self.x0 - x)
         return np.array([0.5 * math.erfc(one) for one in z.tolist()])
 
@@ -148,7 +148,7 @@ class _Divided:
 
 
 class LargeLoss:
-    """The integral of what large losses contribute."""
+    """Engine for the integral of the contribution of large losses."""
 
     name = "large loss"
 
@@ -157,9 +157,9 @@ class LargeLoss:
         return bool(_mixtures(parts))
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared | None:
-        """Prepare an integral for questions near t, whose saddle point would be near s.
+        """Prepare an integral for levels near t, with a saddle point near s.
 
-        None where no loss is large, or small ones may add up to t.
+        Return None if no loss is large, or if small losses may add up to t.
         """
         terms = parts.terms
         best: tuple[float, list[_Divided], float, float, tuple[float, float]] | None = None

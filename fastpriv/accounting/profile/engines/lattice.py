@@ -1,4 +1,4 @@
-"""Discrete losses listed one by one, or on lattices by one Fourier transform."""
+"""Sums of discrete losses, enumerated, or on lattices by one Fourier transform."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ Tilt = float | np.longdouble
 
 #: Exponent of Chernoff's bound on what lies outside of the window, on either side.
 OUTSIDE = 52.0
-#: Turns that Chernoff's bound is tried with.
+#: Number of exponents tried in Chernoff's bound.
 TURNS = 8
-#: Sums of so few points are not cut.
+#: Sums with at most this number of points are not truncated.
 _SHORT = 1 << 6
-#: So many steps are transformed too, rather than summed at every angle.
+#: From this number on, steps are transformed instead of summed at every angle.
 _MANY = 1 << 10
-#: Most points of a window.
+#: Maximum number of points of a window.
 _LONGEST = 1 << 23
 
 
@@ -59,7 +59,7 @@ class Steps:
 
     @property
     def many(self) -> bool:
-        """Whether the steps stand for a density: doubles are good enough for them."""
+        """Whether the steps represent a density, for which doubles suffice."""
         return len(self.at) > _MANY
 
     @cached_property
@@ -80,7 +80,7 @@ class Steps:
         return np.longdouble(most + np.log(np.exp(tilted - most).sum()))
 
     def tilted(self, s: Tilt) -> Floats:
-        """Masses of the steps after tilting."""
+        """Return the masses of the steps after tilting."""
         if self.many:
             at, logs = self._plain
             with np.errstate(under="ignore"):
@@ -103,8 +103,8 @@ class Steps:
 class Tilted:
     """Masses e^(log_total - s g) y(g) for g = start, start + 1, ...
 
-    ``y`` is off by at most ``error`` everywhere, ``log_total`` by ``log_error``, and what is
-    missing (or was folded in from outside) has a mass of at most ``outside`` under y.
+    The error of ``y`` is at most ``error`` everywhere, and the error of ``log_total`` at most
+    ``log_error``. The mass outside the window, omitted or folded in, is at most ``outside``.
     """
 
     start: int
@@ -116,7 +116,7 @@ class Tilted:
 
 
 def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
-    """Law of the sum of all steps, tilted by s."""
+    """Return the distribution of the sum of all steps, tilted by s."""
     log_total = sum((part.count * part.log_total(s) for part in parts), np.longdouble(0.0))
     laws = [part.tilted(s) for part in parts]
     log_error = sum(part.count * part.fuzz(s) for part in parts) + FINE * abs(float(log_total))
@@ -243,16 +243,16 @@ def _transformed(
     return result, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)
 
 
-# Bounds on delta(t) of many releases: exactly where their losses can be listed, else on a grid.
+# Bounds on delta(t) of many steps from enumerated losses.
 
 
-#: Most sums of losses that are listed one by one.
+#: Maximum number of enumerated sums of losses.
 _LISTED = 1 << 13
-#: Most sums of losses that are looked up in the table of another part.
+#: Maximum number of sums of losses that are looked up in the table of another part.
 _SHIFTS = 1 << 21
 #: What underflow of a term, and of the few numbers that it is made of, can take away or add.
 _UNDERFLOW = 2.0**-1070
-#: Least mass that a product of masses is taken for in an upper bound.
+#: Smallest mass of a product of masses in an upper bound.
 TINY = 1e-300
 
 
@@ -265,7 +265,7 @@ class Bound(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """delta(t) as a sum over listed losses: shifts + a table, both with tilted masses."""
+    """delta(t) as a sum over enumerated losses: shifts plus a table, both with tilted masses."""
 
     up: bool
     s: float
@@ -308,7 +308,7 @@ def _both_parts(first: float, second: float) -> tuple[float, float]:
 
 
 def rounded(log: np.longdouble, error: float, up: bool) -> float:
-    """Return a chance above or below all whose logarithms are within an error of the given one."""
+    """Return the probability e^log, rounded up or down by at least the error of log."""
     sign = 1.0 if up else -1.0
     moved = log + np.longdouble(sign * (error + 4.0 * FINE * (1.0 + abs(float(log)))))
     result = float(np.exp(np.minimum(moved, np.longdouble(0.0))))
@@ -332,16 +332,16 @@ class _Part:
 
 
 class Lattice:
-    """All sums of losses, listed; those on one lattice by a Fourier transform."""
+    """Engine that enumerates all sums of losses; sums on one lattice by a Fourier transform."""
 
     name = "lattice"
 
     def applies(self, parts: Composition) -> bool:
-        """Whether all losses are discrete, and one bound is asked for."""
+        """Whether all losses are discrete, and one bound is needed."""
         return not parts.pairs and parts.up is not None
 
     def prepare(self, parts: Composition, t: float, s: float) -> Prepared:
-        """List the sums, tilted by s."""
+        """Enumerate the sums, tilted by s."""
         up = bool(parts.up)
         return OneSided(listed(parts.finite, s, up), parts.shift, up)
 
@@ -374,10 +374,10 @@ class OneSided:
 
 
 def listed(releases: Releases, s: float, up: bool) -> Listed:
-    """Bound from a list of all losses, tilted by s.
+    """Return a bound from all enumerated losses, tilted by s.
 
-    Releases with losses -h, 0, h for the same h are one lattice, whose law comes from a Fourier
-    transform whatever their number. The losses of others are added up one by one.
+    Steps with losses -h, 0, h for the same h form one lattice. A Fourier transform gives the
+    distribution of their sum, whatever their number. Other losses are added one by one.
     """
     lattices: dict[float, list[Steps]] = {}
     parts: list[_Part] = []

@@ -28,40 +28,40 @@ from fastpriv.channels import AbstractChannel
 from fastpriv.measures.approximate_dp import laws_apart, laws_lost, neighbour_laws, response
 from fastpriv.measures.dp import neighbour_level
 
-# One release: what bounds its curve, from the laws of all neighbours or from a level.
+# One step: bounds on its curve, from the distributions of all neighbours or from a level.
 
 
-#: Entries of neighbours' laws that are looked at together.
+#: Number of entries of neighbouring distributions processed in one block.
 CHUNK = 1 << 20
-#: Smallest level of randomised response that is computed with as it is.
+#: Smallest level of randomised response that is not rounded.
 _SMALLEST_LEVEL = 1e-290
-#: Largest such level.
+#: Largest level of randomised response that is not rounded.
 _LARGEST_LEVEL = 1e9
-#: Laws that overlap by less may do so by rounding.
+#: Overlaps of two distributions below this may be rounding errors.
 _OVERLAP = 2.0**-40
-#: Sums of probabilities below may have lost digits to underflow.
+#: Sums of probabilities below this may have lost digits to underflow.
 _LITTLE = 1e-290
-#: Ratios above are compared by their logarithms.
+#: Ratios above this are compared by their logarithms.
 _LARGE = 1e300
-#: Positive losses below are not told from zero: the tilt of a smaller one would overflow.
+#: Smallest positive loss; the tilt of a smaller one would overflow.
 _SMALLEST_LOSS = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The channel that a release was made by, its probabilities known up to a relative error."""
+    """The channel of a step, whose probabilities are known up to the relative error ``slack``."""
 
     channel: AbstractChannel
     slack: float
 
 
 class FiniteStep(Step):
-    """One release: a symmetric measure below its curve and one above it.
+    """One step, bounded by a symmetric measure below its curve and one above it.
 
-    ``key`` says what the measures are. ``source`` says where to look up the laws of a given pair
-    of neighbours; it is None where the measures are those of any pair, in both orders, and where
-    a curve is all that was kept of a channel. ``drawn`` is the level of a randomised response that
-    is certainly attained, where it is lower than that of its key.
+    ``key`` identifies the measures. ``source`` holds the channel with the distributions of each
+    pair of neighbours. It is None if the measures hold for every pair in both orders, or if only
+    the curve of a channel was kept. ``drawn`` is the certainly attained level of a randomised
+    response, if it is lower than the level in ``key``.
     """
 
     drawn: float | None = None
@@ -88,12 +88,12 @@ class FiniteStep(Step):
 
     @property
     def _same(self) -> tuple[AbstractChannel | None, float]:
-        """The channel and the top of the lower measure: equal for releases of one mechanism."""
+        """The channel and the largest loss of the lower measure, equal for equal mechanisms."""
         return None if self.source is None else self.source.channel, self.lower.top
 
     @property
     def free(self) -> bool:
-        """Whether any neighbours attain the lower measure, whatever else is released."""
+        """Whether every pair of neighbours attains the lower measure, whatever the other steps."""
         return self.source is None and self.key[0] != "laws"
 
     @property
@@ -103,14 +103,14 @@ class FiniteStep(Step):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
+        """Whether neighbours have the same distribution."""
         return self.upper.top == 0.0 and self.upper.infinite == 0.0
 
     def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
-        """Return mu^2 of discrete Gaussian noise in zCDP: (distance / sigma)^2.
+        """Return bounds on mu^2 of discrete Gaussian noise in zCDP: (distance d / sigma)^2.
 
-        Its divergence of any order alpha is at most alpha d^2 / (2 sigma^2), and that at every
-        integer alpha (Canonne, Kamath and Steinke 2020).
+        Its Renyi divergence of order alpha is at most alpha d^2 / (2 sigma^2), with equality at
+        every integer alpha (Canonne, Kamath and Steinke 2020).
         """
         if not zcdp or self.key[0] != "discrete-gaussian":
             return None
@@ -121,10 +121,11 @@ class FiniteStep(Step):
     def response(
         cls, m: int, epsilon: float, delta: float = 0.0, source: Source | None = None
     ) -> FiniteStep:
-        """m-ary randomised response, run with probability 1 - delta; else the input is shown.
+        """Return m-ary randomised response that reveals its input with probability delta.
 
-        The curve rises with epsilon, so levels out of range are rounded. The lower measure takes 0
-        or ``_LARGEST_LEVEL``, the upper one ``_SMALLEST_LEVEL`` or shows the input.
+        The curve increases with epsilon, so extreme levels are rounded outwards. The lower measure
+        has level 0 or ``_LARGEST_LEVEL``. The upper measure has ``_SMALLEST_LEVEL`` or reveals the
+        input.
         """
         key = ("response", m, epsilon, delta)
         if m == 1 or epsilon == 0.0 or _SMALLEST_LEVEL <= epsilon <= _LARGEST_LEVEL:
@@ -143,7 +144,7 @@ class FiniteStep(Step):
         return cls(*levels, key, source)
 
     def down_to(self, epsilon: float) -> FiniteStep:
-        """Return this randomised response, of which only a lower level is certainly attained."""
+        """Return this randomised response with a lower level that is certainly attained."""
         _, m, _, delta = self.key
         result = FiniteStep(
             FiniteStep.response(m, epsilon, delta).lower, self.upper, self.key, self.source
@@ -153,7 +154,7 @@ class FiniteStep(Step):
 
     @classmethod
     def of(cls, channel: AbstractChannel, slack: float) -> FiniteStep:
-        """One release by a channel whose probabilities are known up to a relative error."""
+        """Return one step of a channel whose probabilities have the relative error ``slack``."""
         dominating, source = response(channel), Source(channel, slack)
         if dominating is None or slack > 0.0:
             return cls.of_laws(source)
@@ -162,16 +163,15 @@ class FiniteStep(Step):
 
     @classmethod
     def of_laws(cls, source: Source) -> FiniteStep:
-        """Upper envelope of the curves of all neighbours' pairs of laws.
+        """Return the upper envelope of the curves of all pairs of neighbouring distributions.
 
-        With E = e^t - 1 the curve of a pair is the largest of the lines D - E T over sets A of
-        outputs, D = P(A) - Q(A) and T = Q(A); only sets of the outputs with the largest ratios
-        count. Both numbers are sums of non-negative terms, so all lines are known to a relative
-        error, and the measure is read off the corners of the envelope.
-
-        Rows that are given are laws once they are divided by their exact sums. Gains are bounded
-        for these laws and for the entries as they are: see docs/theory/rounding.md.
+        Matrix rows are distributions after division by their exact sums. The bounds hold for these
+        distributions and for the given entries: see docs/theory/rounding.md.
         """
+        # Let E = e^t - 1. The curve of a pair is the maximum of the lines D - E T over sets A of
+        # outputs, with D = P(A) - Q(A) and T = Q(A). Only sets of outputs with the largest ratios
+        # matter. D and T are sums of non-negative terms, so they have a small relative error. The
+        # corners of the envelope give the measure.
         apart = laws_apart(source.channel) + source.slack
         lost = laws_lost(source.channel)
         flattest = _inverse_slope(source.channel) if lost > 0.0 else 0.0
@@ -180,7 +180,7 @@ class FiniteStep(Step):
         same = SAME + 8.0 * apart
         for laws, pairs in _moved_apart(source):
             size = laws.shape[1]
-            if apart > 0.0:  # computed laws, of which no digit beyond their error is meant
+            if apart > 0.0:  # computed distributions: digits beyond their error have no meaning
                 totals, moved = laws.sum(axis=1) - 1.0, np.zeros(len(laws))
             elif laws is not summed:
                 summed, totals = laws, _beyond_one(laws)
@@ -192,18 +192,18 @@ class FiniteStep(Step):
                 least, most = _gains(first, second, moved[some[:, 0]], moved[some[:, 1]])
                 lines = _lines(most, second)
                 gains = lines[:, 0] * (1.0 + error)
-                # Symmetric curves start with a slope of at most (1 - D)/2: no mass is left to fall.
-                # Where D is one but for rounding, that would make losses infinite.
+                # Symmetric curves start with a slope of at most (1 - D)/2. If D is one up to
+                # rounding, this limit is not applied, because it would make losses infinite.
                 tests, slope = lines[:, 1] * (1.0 - error), 0.5 * (1.0 - gains)
                 if lost > 0.0 and (tests < _LITTLE).any():
-                    # What underflows is known from the level: D <= (e^level - 1) T.
+                    # If T underflows, the level bounds it: D <= (e^level - 1) T.
                     tests = np.maximum(tests, lines[:, 0] * (1.0 - error) * flattest)
                 tests = np.where(slope > _OVERLAP, np.minimum(tests, slope), tests)
                 high = envelope(
                     np.concatenate([high, np.stack([gains, tests], axis=1)]), same, True
                 )
                 lines = _lines(least, second)
-                # Laws rounded apart are first brought together again, and beyond.
+                # The lower bound undoes the outward rounding, with a margin.
                 gains = lines[:, 0] - 2.5 * apart * (lines[:, 0] + 2.0 * lines[:, 1])
                 gains -= size * lost
                 tests = lines[:, 1] * (1.0 + 2.5 * apart) + size * lost
@@ -214,13 +214,13 @@ class FiniteStep(Step):
 
 
 def _inverse_slope(channel: AbstractChannel) -> float:
-    """Return 1 / (e^level - 1) of a channel, rounded down; 0 where that is out of range."""
+    """Return 1 / (e^level - 1) of a channel, rounded down; 0 if it is out of range."""
     level = neighbour_level(channel)
     return (1.0 - 8.0 * ULP) / math.expm1(level) if 0.0 < level < 709.0 else 0.0
 
 
 def _moved_apart(source: Source) -> Iterator[Pairs]:
-    """Laws of neighbours, the first of each pair rounded up and the second down by the slack."""
+    """Yield pairs of neighbouring distributions, the first rounded up, the second down."""
     by = source.slack
     for laws, pairs in neighbour_laws(source.channel):
         if by > 0.0:
@@ -231,15 +231,15 @@ def _moved_apart(source: Source) -> Iterator[Pairs]:
 
 
 def _beyond_one(laws: Floats) -> Floats:
-    """Return how much more than one each row sums to: the exact number, rounded once."""
+    """Return the sum of each row minus one, computed exactly and rounded once."""
     return np.array([math.fsum((-1.0, *law)) for law in laws.tolist()])
 
 
 def _gains(first: Floats, second: Floats, more: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Bound a - b for pairs of rows as they are, and for the laws a/s and b/t, times s t.
+    """Bound a - b for pairs of rows, and s t times the difference of a/s and b/t.
 
-    The latter is a - b + a (t - 1) - b (s - 1), where a - b is exact if it is as small as the rest.
-    ``more`` and ``other`` are s - 1 and t - 1. Equal rows are equal laws.
+    The second number is a - b + a (t - 1) - b (s - 1), and a - b is exact if it is as small as the
+    other terms. ``more`` and ``other`` are s - 1 and t - 1. Equal rows are equal distributions.
     """
     gain = first - second
     told = gain.any(axis=1) & ((more != 0.0) | (other != 0.0))
@@ -252,7 +252,7 @@ def _gains(first: Floats, second: Floats, more: Floats, other: Floats) -> tuple[
 
 
 def _lines(gain: Floats, second: Floats) -> Floats:
-    """Return (D, T) for the sets of outputs with the largest ratios a/b > 1, of pairs of laws."""
+    """Return (D, T) of each pair for the sets of outputs with the largest ratios a/b > 1."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(gain > 0.0, gain / second, -1.0)
         beyond = (ratio > _LARGE) & (second > 0.0)  # ordered by logarithms, below the infinite
@@ -266,10 +266,10 @@ def _lines(gain: Floats, second: Floats) -> Floats:
 
 
 def envelope(lines: Floats, same: float, up: bool) -> Floats:
-    """Upper envelope of lines D - E T over E >= 0, from E = infinity down: T and D rise.
+    """Return the upper envelope of lines D - E T over E >= 0, with increasing T and D.
 
-    A line that gains no more than rounding at E = 0, such as that of the same pair the other way
-    round, is left out below; above, the line before it takes its place.
+    If a line gains no more than rounding at E = 0, the lower envelope omits it, and the upper one
+    joins it with the line before. The same pair in the other order gives such lines.
     """
     lines = lines[np.lexsort((-lines[:, 0], lines[:, 1]))]
     best = np.maximum.accumulate(lines[:, 0])
@@ -287,7 +287,7 @@ def envelope(lines: Floats, same: float, up: bool) -> Floats:
 
 
 def _bends(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Whether b is above both a and c somewhere: its corner with a comes before that with c."""
+    """Whether line b exceeds both a and c somewhere, by the order of its two corners."""
     left = (c[0] - b[0]) * (b[1] - a[1])
     right = (b[0] - a[0]) * (c[1] - b[1])
     if abs(left - right) > 1e-14 * (left + right):
@@ -297,9 +297,9 @@ def _bends(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
 
 
 def from_envelope(lines: Floats, up: bool) -> DiscreteLosses:
-    """Measure whose curve is an envelope: masses at its corners, rounded up or down.
+    """Return the measure whose curve is an envelope, rounded up or down; masses are at corners.
 
-    Differences and quotients of the lines are good to a few units, and so is log1p of them.
+    Differences and quotients of the lines, and their log1p, are accurate to a few units.
     """
     infinite = float(lines[0, 0])
     dD, dT = np.diff(lines[:, 0])[::-1], np.diff(lines[:, 1])[::-1]
@@ -311,7 +311,7 @@ def from_envelope(lines: Floats, up: bool) -> DiscreteLosses:
     small = losses < _SMALLEST_LOSS
     if up and infinite == 0.0:
         losses = np.maximum(losses, _SMALLEST_LOSS)
-    elif small.any():  # below they count as zero; above, what they add to delta(0) as infinite
+    elif small.any():  # the lower bound omits them; the upper bound adds their gain to infinite
         infinite = raised(math.fsum([infinite, *dD[small]]), 4.0) if up else infinite
         losses, masses = losses[~small], masses[~small]
     losses, masses = merged(losses, masses, up)
@@ -319,30 +319,29 @@ def from_envelope(lines: Floats, up: bool) -> DiscreteLosses:
     return DiscreteLosses.symmetric(fine, np.log(masses.astype(np.longdouble)), infinite, up, step)
 
 
-# Symmetric measures from a curve delta(t) that is bounded at some levels.
+# Symmetric measures from bounds on a curve delta(t) at some levels.
 #
-# delta is convex in E = e^t - 1. Bounds from above, joined by chords, are above it. Below it are
-# the chords of neighbouring points, continued: between two points that from the left, and that
-# from the right.
+# delta is convex in E = e^t - 1. Upper bounds joined by chords are therefore above it. Between two
+# points, the extrapolated chords of the points to the left and to the right are below it.
 
 
 Points = TypeVar("Points", Floats, Longs)
 
-#: Deviations of the losses within which levels are close.
+#: Number of standard deviations of the losses within which levels are equally spaced.
 _NEAR = 8.0
-#: Ratio of levels beyond.
+#: Largest ratio of consecutive levels beyond that.
 _RATIO = 1.1
-#: Deltas below which no more levels are looked at.
+#: Delta below which no further levels are evaluated.
 _SMALLEST_DELTA = 1e-60
 
 
 def deviation(largest: float) -> float:
-    """Return the deviation of normal losses whose delta(0) is given."""
+    """Return the standard deviation of normal losses with the given delta(0)."""
     return 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * min(max(largest, 1e-12), 1.0 - 1e-12))
 
 
 def levels(largest: float, end: float, fine: int) -> Floats:
-    """Return levels to look at up to an end: so many in a deviation, and fewer far out."""
+    """Return levels in [0, end]: ``fine`` per standard deviation, and fewer in the tail."""
     mu = deviation(largest)
     near = min(_NEAR * mu, end)
     close = np.arange(0.0, near * (1.0 - 1e-9), mu / fine)
@@ -353,7 +352,7 @@ def levels(largest: float, end: float, fine: int) -> Floats:
 
 
 def curve_above(delta: Callable[[float], float], at: Floats, top: float) -> DiscreteLosses:
-    """Measure whose curve is above delta, of which upper bounds are known."""
+    """Return a measure whose curve is above delta, given upper bounds on delta."""
     values, used = [], []
     for t in at.tolist():
         values.append(0.0 if t >= top else delta(t))
@@ -362,7 +361,7 @@ def curve_above(delta: Callable[[float], float], at: Floats, top: float) -> Disc
             values.append(0.0)
             used.append(top)
             break
-    # A falling curve is below its value at a lower level: points are moved up by the rounding.
+    # The curve decreases, so moving points to higher levels keeps upper bounds valid.
     moved = np.expm1(np.array(used) * (1.0 + 16.0 * ULP)) * (1.0 + 4.0 * ULP)
     e, d = hull(moved, np.array(values))
     lines = _chords(e, d) * np.array([1.0 + 16.0 * ULP, 1.0 - 16.0 * ULP])
@@ -376,7 +375,7 @@ def curve_above(delta: Callable[[float], float], at: Floats, top: float) -> Disc
 def lower_of(
     delta: Callable[[float], tuple[float, float]], at: Floats, top: float
 ) -> tuple[Floats, Floats]:
-    """Corners of a convex function of E below delta, of which both bounds are known."""
+    """Return the corners of a convex function of E below delta, given bounds on delta."""
     known: list[tuple[float, float, float]] = []
     for t in at.tolist():
         low, high = (0.0, 0.0) if t >= top else delta(t)
@@ -388,18 +387,18 @@ def lower_of(
     t_, below, above = np.array(known).T.copy()
     e = np.expm1(t_)
     rise = np.diff(e)
-    # Points are rounded: a lower bound holds a little before, an upper one nearly there as well.
+    # Points are rounded down. Lower bounds still hold there; upper bounds get a margin.
     e[1:] *= 1.0 - 4.0 * ULP
     above[1:] += 16.0 * ULP * e[1:] * (above[:-1] - below[1:]) / rise
     rise = np.diff(e)
     left = (below[1:] - above[:-1]) / rise * (1.0 + 8.0 * ULP)  # continued to the right
     right = np.minimum((above[1:] - below[:-1]) / rise * (1.0 - 8.0 * ULP), 0.0)  # to the left
-    # At the ends one chord is known.
+    # The first and the last interval have one chord each.
     below[0] = min(below[0], below[1] - right[1] * rise[0])
     below[-1] = max(min(below[-1], below[-2] + left[-2] * rise[-1]), 0.0)
     corners = list(zip(e.tolist(), below.tolist(), strict=True))
     for i in range(1, len(e) - 2):
-        # Between two points both chords are; where one ends above a point, it is above throughout.
+        # Use the larger of both chords; they meet in a corner unless one is above throughout.
         down, up = below[i] + left[i - 1] * rise[i], below[i + 1] - right[i + 1] * rise[i]
         if down < below[i + 1] and up < below[i]:
             cut = rise[i] * (below[i] - up) / (below[i] - up + below[i + 1] - down)
@@ -410,9 +409,9 @@ def lower_of(
 
 
 def curve_below(curves: list[tuple[Floats, Floats]], always: float) -> DiscreteLosses:
-    """Measure whose curve is below convex functions of E, given by their corners.
+    """Return a measure whose curve is below convex functions of E, given by their corners.
 
-    ``always`` is below all of them everywhere.
+    ``always`` is a constant below all of them.
     """
     e = np.unique(np.concatenate([corners for corners, _ in curves]))
     e = e[e <= min(corners[-1] for corners, _ in curves)]
@@ -424,14 +423,14 @@ def curve_below(curves: list[tuple[Floats, Floats]], always: float) -> DiscreteL
 
 
 def _between(e: Floats, corners: Floats, values: Floats) -> Floats:
-    """Function that is linear between corners, rounded down."""
+    """Return the values at e of the linear interpolation of corners, rounded down."""
     before = np.clip(np.searchsorted(corners, e, side="right") - 1, 0, len(values) - 1)
     here = np.interp(e, corners, values)
     return np.where(corners[before] == e, here, here - 8.0 * ULP * values[before])
 
 
 def _chords(e: Floats, d: Floats) -> Floats:
-    """Lines D - E T through neighbouring points of a falling function: D and T."""
+    """Return (D, T) of the lines D - E T through consecutive points of a decreasing function."""
     slope = (d[:-1] - d[1:]) / np.diff(e)
     return np.stack([d[:-1] + e[:-1] * slope, slope], axis=1)
 
@@ -450,14 +449,15 @@ def hull(at: Points, values: Points) -> tuple[Points, Points]:
     return at[kept], values[kept]
 
 
-# Samples for finite releases: measures for each order of the neighbours.
+# Subsampled finite steps: measures for each order of the neighbours.
 
 
 class SampledFinite(Step):
-    """A release of which a person takes part with probability q.
+    """A step on a sample that includes each record with probability q.
 
-    With the person, outputs have the law (1 - q) Q + q P, without it Q, where (P, Q) is the pair of
-    the release itself. A loss l becomes ln(1 - q + q e^l), or minus that in the other order.
+    Let (P, Q) be the pair of the step without sampling. The output distribution is
+    (1 - q) Q + q P with the record and Q without it. A loss l becomes ln(1 - q + q e^l), and
+    changes sign in the other order.
     """
 
     def __init__(self, atom: FiniteStep, q: float) -> None:
@@ -482,7 +482,7 @@ class SampledFinite(Step):
 
     @property
     def attained(self) -> bool:
-        """Whether any pair of neighbours attains it, whatever else is released."""
+        """Whether every pair of neighbours attains the lower measure, whatever the other steps."""
         return self.atom.free
 
     @property
@@ -495,13 +495,13 @@ class SampledFinite(Step):
         return self.atom.free and one
 
     def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
-        """Measure of one order, from above or below."""
+        """Return the measure of one order that bounds the step from above or below."""
         given = self.atom.upper if up else self.atom.lower
         q = np.longdouble(self.q)
         plain = given.losses.astype(np.longdouble) + np.longdouble(given.shift)
         losses = np.log1p(q * np.expm1(plain)) if self.q < 1.0 else plain
         with np.errstate(divide="ignore"):
-            low = np.log1p(-q)  # the loss where the person's own law puts nothing
+            low = np.log1p(-q)  # the loss of outputs with probability 0 under P
             hidden = np.log(np.longdouble(given.infinite)) if given.infinite > 0.0 else -np.inf
         logs = given.logs - plain
         if flipped:
@@ -524,12 +524,12 @@ class SampledFinite(Step):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
+        """Whether neighbours have the same distribution."""
         return self.q == 0.0 or self.atom.is_trivial
 
 
 def _joined(losses: Floats, logs: Longs) -> tuple[Floats, Longs, float]:
-    """Join losses that sampling has made the same but for rounding, and say by how much."""
+    """Merge losses that are equal up to rounding, and return the largest change of a loss."""
     if not len(losses):
         return losses, logs, 0.0
     starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > 4.0 * ULP * losses[-1])
@@ -542,12 +542,11 @@ def _joined(losses: Floats, logs: Longs) -> tuple[Floats, Longs, float]:
 
 
 class FixedSizeSample(SampledFinite):
-    """A release of a sample of fixed size, in which a person is with probability q.
+    """A step on a sample of fixed size that includes each record with probability q.
 
-    Where the person is replaced, both orders of the neighbours have the same curve from above,
-    q delta(ln(1 + (e^t - 1)/q)) for t >= 0: losses l > 0 become ln(1 - q + q e^l), with their
-    mirror images. What is attained is (1 - q) Q + q P against Q, in both orders, with the pair
-    (P, Q) of ``reached``.
+    If the record is replaced, both orders have the upper curve q delta(ln(1 + (e^t - 1)/q)) for
+    t >= 0. Losses l > 0 become ln(1 - q + q e^l), with their mirror images. The attained pair is
+    (1 - q) Q + q P against Q, in both orders, with the pair (P, Q) of ``reached``.
     """
 
     def __init__(self, atom: FiniteStep, q: float, reached: FiniteStep | None) -> None:
@@ -558,11 +557,11 @@ class FixedSizeSample(SampledFinite):
 
     @property
     def attained(self) -> bool:
-        """Whether something is attained, whatever else is released."""
+        """Whether an attained pair is known, whatever the other steps."""
         return self.reached is not None
 
     def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
-        """Measure of one order, from above or below."""
+        """Return the measure of one order that bounds the step from above or below."""
         if not up:
             if self.reached is not None:
                 return SampledFinite(self.reached, self.q).measure(flipped, False)
@@ -575,10 +574,10 @@ class FixedSizeSample(SampledFinite):
 
 
 class CurveStep(SampledFinite):
-    """A release whose curve is computed level by level.
+    """A step whose curve is computed level by level.
 
-    ``delta`` and ``epsilon`` bound one release better than its measures do, which are made of some
-    points of the curve, for compositions.
+    ``delta`` and ``epsilon`` bound one step. Its measures come from some points of the curve; they
+    are less accurate and serve for compositions.
     """
 
     def __init__(self, key: tuple[Any, ...]) -> None:
@@ -597,38 +596,39 @@ class CurveStep(SampledFinite):
 
     @property
     def asked_of(self) -> tuple[Any, ...] | None:
-        """Which neighbours attain the lower measure; None where any do."""
+        """The neighbours that attain the lower measure; None if all do."""
         return None
 
     @property
     def exact(self) -> bool:
-        """No: the curve is known between two bounds."""
+        """Always False: the two bounds on the curve differ."""
         return False
 
     @property
     def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
+        """Whether neighbours have the same distribution."""
         return False
 
     def delta(self, t: float) -> tuple[float, float]:
-        """Bounds on delta(t) of one release."""
+        """Bounds on delta(t) of one step."""
         raise NotImplementedError
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the smallest level of one release at a delta."""
+        """Bounds on the smallest level of one step at a delta."""
         raise NotImplementedError
 
 
 def show_all() -> FiniteStep:
-    """A release of its input."""
+    """Return a step that reveals its input."""
     return FiniteStep.response(2, 0.0, 1.0)
 
 
 def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
-    """Discrete Gaussian noise on two integers at a distance: losses d (2x - d) / (2 sigma^2).
+    """Return discrete Gaussian noise on two integers at distance d = ``sensitivity``.
 
-    Under the first law x - d has mass e^(-(x-d)^2/(2 sigma^2)) / Z. Losses are multiples of
-    d/(2 sigma^2), all of them odd or all even ones. What is beyond 39 sigma counts as infinite.
+    The losses are d (2x - d) / (2 sigma^2), and x has mass e^(-(x-d)^2/(2 sigma^2)) / Z under the
+    first distribution. They are odd or even multiples of d/(2 sigma^2). Noise beyond 39 sigma
+    counts as an infinite loss.
     """
     d = sensitivity
     reach = math.ceil(39.0 * sigma) + 2
@@ -638,7 +638,7 @@ def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
     logs = -(n.astype(np.longdouble) ** 2) / (2.0 * np.longdouble(sigma) ** 2)
     logs -= np.log(np.exp(logs).sum())
     multiples = 2 * n + d
-    # Masses of losses and their mirror images: symmetric but for the cut, which goes to infinity.
+    # Masses of losses and their mirror images, symmetric up to the truncated tail.
     keep = multiples > 0
     positive, masses = multiples[keep] * np.longdouble(step), logs[keep]
     size = float(np.abs(masses).max())
@@ -651,7 +651,7 @@ def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
         middle = logs[multiples == 0]
         losses = np.concatenate([-positive[::-1], np.zeros(1, dtype=np.longdouble), positive])
         both = np.concatenate([mirrored[::-1], middle, masses])
-    # The step is a double; near an atom delta depends on how far the true loss is from it.
+    # The lattice step is rounded to a double; ``off`` bounds the resulting error of the losses.
     off = (float(abs(fine - step)) + 4.0 * FINE * step) * float(np.abs(multiples).max())
     upper = DiscreteLosses(losses.astype(np.float64), both, infinite, error, step, off=off)
     lower = DiscreteLosses(losses.astype(np.float64), both, 0.0, error, step, off=off)
@@ -659,13 +659,13 @@ def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
 
 
 def discrete_laplace(parameter: float, sensitivity: int) -> FiniteStep:
-    """Discrete Laplace noise e^(-a|x|) tanh(a/2) on two integers at distance d.
+    """Return discrete Laplace noise e^(-a|x|) tanh(a/2) on two integers at distance d.
 
-    Losses are a (|x| - |x - d|): a d, and -a d, in the tails, and a (2x - d) between.
+    The losses are a (|x| - |x - d|): a d and -a d in the tails, and a (2x - d) between.
     """
     a, d = np.longdouble(parameter), sensitivity
     x = np.arange(1, d)  # strictly between
-    tail = -np.log1p(np.exp(-a))  # ln of the mass of x >= d under the law around d
+    tail = -np.log1p(np.exp(-a))  # ln of the mass of x >= d under the distribution around d
     inner = np.log(np.tanh(a / 2.0)) - a * np.abs(x - d)
     multiples = np.concatenate([[-d], 2 * x - d, [d]])
     logs = np.concatenate([[tail - a * d], inner, [tail]])

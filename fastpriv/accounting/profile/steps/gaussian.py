@@ -1,4 +1,4 @@
-"""Gaussian noise, and mixtures of it: subsampled Gaussian noise in either relation."""
+"""Gaussian noise, and Gaussian mixtures: subsampled Gaussian noise in either relation."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ from fastpriv.accounting.profile.losses import (
     log_sum_above,
 )
 
-# Pairs of mixtures of normal laws: subsampled Gaussian noise in either relation.
+# Pairs of mixtures of normal distributions: subsampled Gaussian noise in either relation.
 #
 # In units of the noise, with phi the standard normal density,
 #
 #     P = phi A,  A(x) = sum_i p_i e^(a_i x - a_i^2/2),      0 <= a_i <= a,
 #     Q = phi B,  B(x) = sum_j q_j e^(-b_j x - b_j^2/2),     0 <= b_j <= b,
 #
-# so that the loss ln A/B rises with x. One Poisson-subsampled Gaussian has A = 1 - q + q
-# e^(x/sigma - 1/(2 sigma^2)) and B = 1 where a record is taken out, and the same B mirrored where
-# it is replaced.
+# so the loss ln A/B increases with x. Poisson-subsampled Gaussian noise has
+# A = 1 - q + q e^(x/sigma - 1/(2 sigma^2)). B = 1 if a record is removed, and B is the mirror image
+# of A if a record is replaced.
 
 
-#: Largest angle that the parts of A or of B are turned apart in the strip of analyticity.
+#: Largest angle between the terms of A or of B in the strip of analyticity.
 _TURN = 0.85 * math.pi
-#: Heights of the strip that are tried, in parts of the largest.
+#: Heights of the strip that are tried, relative to the largest height.
 _HEIGHTS = 0.8 ** np.arange(16)
-#: Most points of a quadrature.
+#: Maximum number of quadrature points.
 _POINTS = 1 << 20
-#: Cells on which total variations are bounded.
+#: Number of cells on which total variations are bounded.
 _CELLS = 1 << 12
-#: Cells for lines above the real one.
+#: Number of cells for lines above the real axis.
 _LIFTED = 1 << 10
-#: How fast integrands fall beyond the latter, as a logarithm per unit of the noise.
+#: Decrease of the log-integrand beyond these cells, per unit of the noise.
 _STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
-#: Arrays of a quadrature, all of one length, and the quadratures that are kept: 64 MB of them.
+#: Number of equally long arrays of a quadrature; the cache of quadratures is limited to 64 MB.
 _ARRAYS = 5
 _RULES = RecentRules(1 << 26)
 
-#: Shifts in units of the noise, all positive, and their probabilities; the rest is at zero.
+#: Positive shifts in units of the noise and their probabilities; the remainder is at zero.
 Shifts = tuple[tuple[float, float], ...]
 
 
 class _Sum:
-    """One of the functions A and B: shifts c with probabilities p, the rest of one at zero."""
+    """One of the functions A and B: shifts c with probabilities p, the remainder at zero."""
 
     def __init__(self, shifts: Shifts) -> None:
         kept = [(c, p) for c, p in shifts if c > 0.0 and p > 0.0]
@@ -97,7 +97,10 @@ class _Sum:
         return logs, off, mean, np.maximum(variance, 0.0)
 
     def angle(self, x: Floats, d: float) -> Floats:
-        """Angle of the sum at x + id, d times the largest shift being below pi; it rises with x."""
+        """Return the angle of the sum at x + id; d times the largest shift must be below pi.
+
+        The angle increases with x.
+        """
         if not len(self.c):
             return np.zeros(len(x))
         c, p = self.c[:, None], self.p[:, None]
@@ -109,7 +112,7 @@ class _Sum:
             return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
 
     def tail(self, y: float, sign: float) -> float:
-        """Probability of more than y, the shifts being taken up (1) or down (-1)."""
+        """Return the probability of outputs above y, with shifts up (1) or down (-1)."""
         shifts = [
             (0.0, self.rest if len(self.c) else 1.0),
             *zip(self.c.tolist(), self.p.tolist(), strict=True),
@@ -121,8 +124,8 @@ class _Sum:
 class _Cells:
     """Cells of outputs of width h around x under phi A^c B^(1-c) / Phi(c).
 
-    ``tilt`` is the derivative of the logarithm ``logs``, which changes by at most G per unit;
-    ``masses`` are upper bounds, and so is ``outside`` on what lies beyond the first and the last.
+    ``tilt`` is the derivative of the logarithm ``logs`` and changes by at most G per unit.
+    ``masses`` are upper bounds. ``outside`` is an upper bound on the mass outside all cells.
     """
 
     h: float
@@ -135,14 +138,14 @@ class _Cells:
 
 
 class GaussianMixture(ContinuousStep):
-    """P a mixture of normal laws shifted up, Q one of normal laws shifted down.
+    """Pair of a mixture P of normal distributions shifted up and a mixture Q shifted down.
 
     Parameters
     ----------
     sigma : float
         Standard deviation of the noise.
     up, down : tuples of (shift, chance)
-        Positive shifts; what is left of the probability is at zero.
+        Positive shifts and their probabilities; the remaining probability is at zero.
     """
 
     def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
@@ -154,23 +157,23 @@ class GaussianMixture(ContinuousStep):
         self.a, self.b = self._A.most, self._B.most
 
     def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
-        """Return mu^2 of the most distant parts: no mixture is worse, and the limit is theirs."""
+        """Return mu^2 of the most distant components, which is the limit and an upper bound."""
         _, sigma, up, down = self.key
         first, second = (max((c for c, _ in side), default=0.0) for side in (up, down))
         return (first / sigma) ** 2, ((first + second) / sigma) ** 2
 
     def _reach(self, c: float) -> tuple[float, float]:
-        """Where the logarithm of phi A^c B^(1-c) certainly falls beyond, on either side.
+        """Return points beyond which ln(phi A^c B^(1-c)) decreases outwards, on either side.
 
-        Its derivative is -x + c m_A - (1-c) m_B with 0 <= m_A <= a and 0 <= m_B <= b.
+        The derivative is -x + c m_A - (1-c) m_B with 0 <= m_A <= a and 0 <= m_B <= b.
         """
         first, second = c * self.a, (c - 1.0) * self.b
         return min(first, 0.0) + min(second, 0.0), max(first, 0.0) + max(second, 0.0)
 
     def _window(self, c: float, steep: float) -> tuple[float, float]:
-        """Where that logarithm rises, and falls, by ``steep`` per unit or more from there on.
+        """Return points beyond which this logarithm decreases outwards by ``steep`` per unit.
 
-        For c < 0 and B = 1 it is concave, so the place is found by looking at the derivative.
+        For c < 0 and B = 1 the logarithm is concave, so its derivative determines the points.
         """
         low, high = self._reach(c)
         if c < 0.0 and not self.down:
@@ -182,34 +185,34 @@ class GaussianMixture(ContinuousStep):
         return low - steep, high + steep
 
     def _losses(self, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return losses, their error, and ln B."""
+        """Return the losses, their errors, and ln B."""
         first, off, _, _ = self._A.logs(x)
         second, more, _, _ = self._B.logs(-x)
         losses = first - second
         return losses, off + more + 2.0 * ULP * np.abs(losses), second
 
     def _strip(self, c: float, d: float) -> float:
-        """Bound ln of the mean of |phi A^w B^(1-w)| at height d over that on the real line.
+        """Bound ln of the mean of |phi A^w B^(1-w)| at height d, relative to the real line.
 
-        Without the factor for the angle. The parts of A lie within an angle a d of each other, so
-        that |A(x + id)| >= A(x) cos(a d/2), and so do those of B.
+        The bound omits the factor for the angle. The terms of A lie within an angle a d of each
+        other, so |A(x + id)| >= A(x) cos(a d/2). The same holds for B with b.
         """
         turned = max(-c, 0.0) * -math.log(math.cos(0.5 * self.a * d))
         turned += max(c - 1.0, 0.0) * -math.log(math.cos(0.5 * self.b * d))
         return 0.5 * d * d + turned
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """The trapezoidal rule on the real line, with the step that the strip allows."""
+        """Return the trapezoidal rule on the real line, with a step set by the strip."""
         return self.rule(c, angle, tolerance, math.inf)[1]
 
     def rule(
         self, c: float, angle: float, tolerance: float, eta: float
     ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
-        """Outputs, their weights, and the error of the rule at angles, relative to that at 0.
+        """Return outputs, their weights, and the error of the rule at angles, relative to 0.
 
-        Good also for integrands times Phi(+-(x - x0) / eta), any x0: at height d that factor is at
-        most e^(d^2 / (2 eta^2)) times that on the real line. What lies beyond the first and the
-        last output is less than the integrand there.
+        The rule also holds for integrands times Phi(+-(x - x0) / eta), for any x0. At height d this
+        factor is at most e^(d^2 / (2 eta^2)) times its value on the real line. Each tail beyond the
+        first and the last output is less than the integrand there.
         """
 
         def make() -> tuple[tuple[Floats, Nodes, Callable[[Floats], Floats]], int]:
@@ -224,7 +227,7 @@ class GaussianMixture(ContinuousStep):
         far = math.log(1.0 / tolerance)
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
-        # The trapezoidal rule errs by 2 / (e^(2 pi d/h) - 1) times the mean at height d.
+        # The error of the trapezoidal rule is 2 / (e^(2 pi d/h) - 1) times the mean at height d.
         best = (0.0, 0.0)
         for d in (widest * _HEIGHTS).tolist():
             exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
@@ -265,21 +268,21 @@ class GaussianMixture(ContinuousStep):
     def _tails(self, c: float, x: Floats, losses: Floats, second: Floats) -> tuple[float, float]:
         """Bound ln of the integrals of phi B e^(wL) beyond the first and the last point.
 
-        For w = c, and for w = 0 and 1 together. Beyond these points the logarithm falls by more
-        than one per unit of the noise, so that an integral is below the integrand at its start.
+        The bounds are for w = c, and for w = 0 and 1 together. Beyond these points the logarithm
+        decreases by more than one per unit, so each integral is below the integrand at its start.
         """
         logs = -0.5 * x * x - _HALF_LOG_TWO_PI + second + 0.01
         tilted, plain = logs + c * losses, np.concatenate([logs, logs + losses])
         return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """By parts on x > y: the integral of e^(i angle L) r dL is at most the variation of r.
-
-        r = phi A^c B^(1-c) / L' has the logarithmic derivative
-        g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G (the cumulants of c in
-        [0, a] are at most a times the one before), so r is bounded on cells by its value in the
-        middle. Outside of the window g keeps its sign. What lies below y counts in full.
-        """
+        """Return a, b with |Phi(c + i angle)| <= a + b / angle, by integration by parts."""
+        # On x > y, the integral of e^(i angle L) r dL is at most the variation of r, divided by the
+        # angle. r = phi A^c B^(1-c) / L' has the logarithmic derivative
+        # g = -x + c m_A - (1-c) m_B - (V_A - V_B)/(m_A + m_B), with |g'| <= G, because each
+        # cumulant of c in [0, a] is at most a times the one before. So the value in the middle of a
+        # cell bounds r on the cell. Outside the window, g keeps its sign. The mass below y is
+        # counted in full.
         cells = self._cells_under(c, max(self.a, self.b) + 10.0, _CELLS)
         h, G, x, tilt, logs = cells.h, cells.G, cells.x, cells.tilt, cells.logs
         _, _, m_a, v_a = self._A.logs(x)
@@ -297,21 +300,21 @@ class GaussianMixture(ContinuousStep):
         return below[picked] * 1.001, beyond[picked] * 1.001
 
     def ceiling(self, c: float, angles: Floats) -> Floats:
-        """Bound |Phi(c + i angle)| / Phi(c): by parts, and on lines above the real one.
+        """Bound |Phi(c + i angle)| / Phi(c), by parts and on lines above the real axis.
 
-        At height d the modulus of e^(i angle L) is e^(-angle Im L(x + id)), where Im L is the angle
-        of A, which rises with x, less that of B, which rises too.
+        At height d, the modulus of e^(i angle L) is e^(-angle Im L(x + id)). Im L is the angle of A
+        minus the angle of B, and both angles increase with x.
         """
         result = super().ceiling(c, angles)
         _, masses, lines = self.lifted(c)
         for d, turns in lines:
-            with np.errstate(under="ignore", over="ignore"):  # infinity bounds nothing
+            with np.errstate(under="ignore", over="ignore"):  # infinity is a valid upper bound
                 falls = np.exp(np.multiply.outer(-angles, turns)) @ masses
                 result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
         return np.asarray(result)
 
     def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
-        """The same for an integrand times ``cut``, a rising Phi((x - x0) / eta)."""
+        """Return the same bound for an integrand times ``cut``, rising Phi((x - x0) / eta)."""
         result = np.ones(len(angles))
         edges, masses, lines = self.lifted(c)
         kept = masses * cut(edges)
@@ -325,9 +328,9 @@ class GaussianMixture(ContinuousStep):
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def lifted(self, c: float) -> tuple[Floats, Floats, list[tuple[float, Floats]]]:
-        """Right edges of cells of outputs, their masses, and the least Im L(x + id) on them.
+        """Return right edges of cells, their masses, and the minimum Im L(x + id) for some d.
 
-        Under the tilted law; for some d. What lies outside of the window is not turned at all.
+        Masses are under the tilted distribution. Outputs outside the window count with Im L = 0.
         """
         cells = self._cells_under(c, _STEEP, _LIFTED)
         x, h = cells.x, cells.h
@@ -343,10 +346,10 @@ class GaussianMixture(ContinuousStep):
         return np.append(x + 0.5 * h, math.inf), masses, lines
 
     def slope(self, c: float) -> float:
-        """Bound the change of |Phi(c + i angle)| / Phi(c) with the angle: the mean of |L - m|.
+        """Upper bound on the derivative of |Phi(c + i angle)| / Phi(c): the mean of |L - m|.
 
-        Losses rise with the output, so in a cell |L - m| is largest at an edge. Beyond the window
-        they change by at most a + b per unit, and the integrand falls by e^-16.
+        Losses increase with the output, so |L - m| is largest at an edge of a cell. Beyond the
+        window, losses change by at most a + b per unit, and the integrand by a factor e^-16.
         """
         cells, m = self._cells_under(c, _STEEP, _LIFTED), self.cumulant(c)[1]
         edges = np.append(cells.x - 0.5 * cells.h, cells.x[-1] + 0.5 * cells.h)
@@ -358,7 +361,7 @@ class GaussianMixture(ContinuousStep):
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
-        """Equal cells of a window, beyond which the integrand falls by e^-steep per unit."""
+        """Return equal cells of the window; beyond it the integrand decays by e^-steep per unit."""
         low, high = self._window(c, steep)
         h = (high - low) / count
         x: Floats = low + h * (np.arange(-1, count + 1, dtype=np.float64) + 0.5)
@@ -372,13 +375,13 @@ class GaussianMixture(ContinuousStep):
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
         with np.errstate(under="ignore"):
             outside = float(np.exp(logs[0]) + np.exp(logs[-1]))
-            # What is cut here is far above one, where it bounds nothing.
+            # The values clipped here are far above one, so they are useless as bounds.
             rise = np.minimum(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G), 600.0)
             masses = np.exp(rise) * h
         return _Cells(h, G, x[1:-1], tilt[1:-1], logs[1:-1], masses[1:-1], outside)
 
     def top(self, flipped: bool) -> float:
-        """Without the person a loss is at most -ln of the chance that it does not take part."""
+        """Largest loss; if flipped, at most -ln of the probability of not being sampled."""
         if flipped and not self.down and self._A.rest > 0.0:
             return (
                 -math.log(self._A.rest)
@@ -388,7 +391,7 @@ class GaussianMixture(ContinuousStep):
         return math.inf
 
     def output(self, loss: float) -> float:
-        """Return the output with a loss, to a few units."""
+        """Return the output with a given loss, to a few units."""
         low, high = -self.b - 60.0, self.a + 60.0
         while high - low > 4.0 * ULP * max(abs(low), abs(high)):
             points = np.linspace(low, high, 130)
@@ -400,7 +403,7 @@ class GaussianMixture(ContinuousStep):
         return high
 
     def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
-        """Bound delta(t) of one release: P(x > y) - e^t Q(x > y), largest where the loss is t."""
+        """Bound delta(t) = P(x > y) - e^t Q(x > y) of one step; the loss at y is t."""
         level = -t if flipped else t
         y = self.output(level)
         off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
@@ -408,8 +411,8 @@ class GaussianMixture(ContinuousStep):
         first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
         p, q = first if not flipped else first[::-1]
         scaled = math.exp(min(t, 700.0)) * q
-        # Outputs whose loss is within an error of t count by no more than that error each. They
-        # are within a small step of y, unless losses hardly change there.
+        # Outputs with a loss within an error of t contribute at most this error each. They are
+        # close to y, unless the losses hardly change there.
         step = sign / (1.0 + abs(y))
         near = self._losses(np.array([y - step, y + step]))[0]
         own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
@@ -422,7 +425,7 @@ class GaussianMixture(ContinuousStep):
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
-        """Equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
+        """Return equal cells of the outputs, with masses by a Gauss-Legendre rule in each."""
         reach = math.sqrt(2.0 * far) + 1.0
         low, high = -self.b - reach, self.a + reach
         x = np.linspace(low, high, count)
@@ -450,17 +453,17 @@ class GaussianMixture(ContinuousStep):
         return Cells(losses, p, q, float(off.max()), error, bounded=False)
 
 
-# Gaussian noise by itself: a pair of normal laws, whose moments have a closed form.
+# Gaussian noise without sampling: a pair of normal distributions with closed-form moments.
 
 
 class GaussianNoise(ContinuousStep):
-    """Two normal laws whose means are one apart: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
+    """Two normal distributions at distance one: ln Phi(w) = mu^2 w (w - 1) / 2, mu = 1 / sigma.
 
-    ``square`` is mu^2. Compositions add it, so all normal pairs of a profile are one.
+    ``square`` is mu^2. It adds under composition, so all normal pairs of a profile form one pair.
     """
 
     symmetric = True
-    closed_form_up_to = 0  # the contour integral of one step is as good as a closed form
+    closed_form_up_to = 0  # the contour integral of one step is as accurate as a closed form
 
     def __init__(self, sigma: float) -> None:
         self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
@@ -472,14 +475,14 @@ class GaussianNoise(ContinuousStep):
 
     @classmethod
     def together(cls, parts: list[tuple[GaussianNoise, int]]) -> GaussianNoise:
-        """All releases of normal pairs as one."""
+        """Compose normal pairs into one."""
         total = math.fsum(k * part.square for part, k in parts)
         result = cls(total**-0.5)
         result.square, result.error = total, 16.0 * ULP
         return result
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
-        """Return ln Phi(c + i angle), exactly but for rounding."""
+        """Return ln Phi(c + i angle), exact up to rounding, and bounds on its error."""
         half = 0.5 * self.square
         real = half * (c * (c - 1.0) - angles * angles)
         turn = half * angles * (2.0 * c - 1.0)
@@ -487,16 +490,16 @@ class GaussianNoise(ContinuousStep):
         return real + 1j * turn, size * (8.0 * ULP + self.error)
 
     def ceiling(self, c: float, angles: Floats) -> Floats:
-        """|Phi(c + i angle)| / Phi(c), which falls with the angle."""
+        """Return |Phi(c + i angle)| / Phi(c), which decreases with the angle."""
         return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
-        """Return ln Phi(c) and two derivatives."""
+        """Return ln Phi(c) and its first two derivatives."""
         half = 0.5 * self.square
         return half * c * (c - 1.0), half * (2.0 * c - 1.0), self.square
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """Bounds that fall like one over the angle."""
+        """Return bounds that decay as one over the angle."""
         return np.zeros(1), np.array([1.0 / math.sqrt(self.square)])
 
     def slope(self, c: float) -> float:
@@ -504,6 +507,6 @@ class GaussianNoise(ContinuousStep):
         return math.sqrt(self.square)
 
     def cells(self, far: float, count: int) -> Cells:
-        """Cells of the outputs."""
+        """Return cells of the outputs."""
         result = GaussianMixture(1.0, ((math.sqrt(self.square), 1.0),)).cells(far, count)
         return replace(result, off=result.off + self.error * float(np.abs(result.losses).max()))

@@ -14,20 +14,20 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases
 from fastpriv.accounting.profile.losses import Cells, ContinuousStep, Nodes, TooMuchWork
 
-# Pairs whose losses are spread over an interval: Laplace noise and mechanisms of bounded range.
+# Pairs with losses on an interval: Laplace noise and mechanisms of bounded range.
 #
-# Before subsampling the loss l lies in [-e, e]; under Q it has the density k e^(-(l + e)/2), and
-# maybe atoms at both ends. Laplace noise of scale b at distance 1 has e = 1/b, k = 1/4 and the
+# Before subsampling, the loss l lies in [-e, e]. Under Q it has the density k e^(-(l + e)/2), and
+# possibly atoms at -e and e. Laplace noise of scale b at distance 1 has e = 1/b, k = 1/4 and the
 # atoms e^-e/2 at e and 1/2 at -e. The envelope of all mechanisms of bounded range e (the pairs
-# with losses {u, u - e}) is delta(x) = (e^(e/2) - e^(x/2))^2 / (e^e - 1), which is k = 1/(2 (1 -
-# e^-e)) without atoms. Poisson subsampling makes the loss ln(1 - q + q e^l).
+# with losses {u, u - e}) is delta(x) = (e^(e/2) - e^(x/2))^2 / (e^e - 1). It has no atoms and
+# k = 1/(2 (1 - e^-e)). Poisson subsampling changes the loss to ln(1 - q + q e^l).
 
 
-#: Points of the Gauss-Legendre rule on a panel.
+#: Number of points of the Gauss-Legendre rule on a panel.
 _RULE = 24
-#: Most points of a quadrature.
+#: Maximum number of quadrature points.
 _POINTS = 1 << 17
-#: Ellipses on which integrands are bounded.
+#: Parameters of the ellipses on which integrands are bounded.
 _ELLIPSES = 1.0 + 0.25 * 1.35 ** np.arange(16)
 
 
@@ -41,7 +41,7 @@ class Interval(ContinuousStep):
         self.log_density = math.log(0.25) if atoms else -math.log(-2.0 * math.expm1(-e))
 
     def _losses(self, plain: Floats) -> tuple[Floats, Floats]:
-        """Return losses after subsampling, and their errors."""
+        """Return the losses after subsampling, and their errors."""
         if self.q == 1.0:
             return plain, 2.0 * ULP * np.abs(plain)
         near = self.q * np.expm1(np.minimum(plain, 1.0))
@@ -52,14 +52,14 @@ class Interval(ContinuousStep):
 
     @property
     def _ends(self) -> tuple[Floats, Floats]:
-        """Atoms, and the logarithms of their masses under Q."""
+        """Return the atoms, and the logarithms of their masses under Q."""
         if not self.atoms:
             return np.zeros(0), np.zeros(0)
         return np.array([-self.e, self.e]), np.array([math.log(0.5), math.log(0.5) - self.e])
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Gauss-Legendre rules on panels: errors of 64/15 M r^-2n/(1 - r^-2) on ellipses."""
+        """Return Gauss-Legendre rules on panels, with errors 64/15 M r^-2n/(1 - r^-2)."""
         turn = abs(c) + angle + 1.0
         panels = max(1, math.ceil(2.0 * self.e * max(turn / 6.0, 0.7)))
         if panels * _RULE > _POINTS:
@@ -82,7 +82,7 @@ class Interval(ContinuousStep):
         return Nodes(logs, losses, fuzz, off, remainder)
 
     def _remainder(self, c: float, angles: Floats, middles: Floats, half: float) -> Floats:
-        """Bound the error of the rules: on an ellipse |Im l| <= y < pi, within an angle of 1."""
+        """Bound the error of the rules by the integrand on ellipses with |Im l| <= y < pi."""
         best = np.full(len(angles), math.inf)
         for r in _ELLIPSES.tolist():
             y, x = 0.5 * half * (r - 1.0 / r), 0.5 * half * (r + 1.0 / r)
@@ -90,7 +90,7 @@ class Interval(ContinuousStep):
                 break
             factor = math.log(64.0 / 15.0) - 2.0 * _RULE * math.log(r) - math.log1p(-(r**-2))
             turned = max(-c, 0.0) * -math.log(math.cos(0.5 * y)) if self.q < 1.0 else 0.0
-            # The mean over panels of the largest values on their ellipses.
+            # The mean over panels of the maximum on their ellipses.
             low, high = self._losses(middles - x)[0], self._losses(middles + x)[0]
             start = self.log_density - 0.5 * (middles - x + self.e) + math.log(half) + factor
             tilted = np.logaddexp.reduce(start + np.maximum(c * low, c * high)) + turned
@@ -101,11 +101,10 @@ class Interval(ContinuousStep):
         return best * 1.001
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """By parts: the density of the loss over its derivative falls and then rises, or falls.
-
-        Its logarithmic derivative is (c + 1) p - 3/2 with p = dL/dl rising (-1/2 + c where q = 1).
-        So ends and variation are at most twice the values at both ends.
-        """
+        """Return bounds that decay as one over the angle, by integration by parts."""
+        # The density of the loss divided by dL/dl decreases and then increases, or decreases. Its
+        # logarithmic derivative is (c + 1) p - 3/2 with increasing p = dL/dl (-1/2 + c if q = 1).
+        # So boundary terms and variation are at most twice the values at both ends.
         value = self.log_moment_bounds(c)[0]
         ends = np.array([-self.e, self.e])
         losses = self._losses(ends)[0]
@@ -118,17 +117,17 @@ class Interval(ContinuousStep):
         return np.array([a * (1.0 + 1e-6)]), np.array([b * 1.001])
 
     def top(self, flipped: bool) -> float:
-        """Largest loss: that of one end."""
+        """Largest loss, at one end of the interval."""
         losses = self._losses(np.array([-self.e, self.e]))[0]
         return float(-losses[0] if flipped else losses[1])
 
     @property
     def attained(self) -> bool:  # type: ignore[override]
-        """Laplace noise is; of mechanisms of bounded range this is the envelope."""
+        """Whether two databases attain the pair: Laplace noise does, an envelope does not."""
         return self.atoms
 
     def witnesses(self) -> list[Releases]:
-        """Pairs with losses u and u - e, for some u: P at u is (e^e - e^u) / (e^e - 1)."""
+        """Return pairs with losses u and u - e; P has the mass (e^e - e^u) / (e^e - 1) at u."""
         if self.atoms or self.q < 1.0:
             return []
         result: list[Releases] = []
@@ -145,14 +144,14 @@ class Interval(ContinuousStep):
 
     @property
     def closed_form_up_to(self) -> int:  # type: ignore[override]
-        """Some dozen steps of Laplace noise on everybody; else one step."""
+        """``MOST`` steps for Laplace noise without sampling; otherwise one step."""
         return MOST if self.atoms and self.q == 1.0 else 1
 
     def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
-        """Bound delta(t) of some steps in closed form.
+        """Bound delta(t) of ``count`` steps in closed form.
 
-        Taking Q against (1-q) Q + q P, as P against Q, is that of P against Q or of Q against P at
-        another level, times a factor.
+        With sampling, delta(t) in either order is delta of the pair without sampling at another
+        level, times a factor.
         """
         if count > 1:
             return laplace_delta(self.e, count, t)
@@ -180,10 +179,10 @@ class Interval(ContinuousStep):
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
-        """Equal cells of the interval before subsampling."""
+        """Return equal cells of the interval before subsampling."""
         edges = np.linspace(-self.e, self.e, count)
         width = np.log(-2.0 * np.expm1(-0.5 * np.diff(edges)))
-        # P is the pair's own first law, mixed with Q where there is subsampling.
+        # P is the first distribution of the pair, mixed with Q if there is subsampling.
         q = self.log_density - 0.5 * (edges[:-1] + self.e) + width
         p = self.log_density + 0.5 * (edges[1:] - self.e) + width
         _, chances = self._ends
@@ -198,24 +197,24 @@ class Interval(ContinuousStep):
         return Cells(losses, p, q, float(off.max()) + 8.0 * ULP * self.e, error, bounded=True)
 
 
-# A few releases of Laplace noise, in closed form.
+# A few steps of Laplace noise, in closed form.
 #
-# With a = s + 1/2 and losses in [-e, e], one release has the moments
+# With a = s + 1/2 and losses in [-e, e], one step has the moments
 #
 #     M(s) = e^(-e/2) (e^(ae) (1/2 + 1/(4a)) + e^(-ae) (1/2 - 1/(4a))),
 #
-# so that the contour integral of M^k is a sum of residues at a = 1/2 and a = 0. With x_j = (2j -
-# k) e - t, over the j for which it is positive,
+# so the contour integral of M^k is a sum of residues at a = 1/2 and a = 0. Let
+# x_j = (2j - k) e - t. Over all j with positive x_j,
 #
 #     delta(t) = 1 - 4 e^((t - ke)/2) sum_j C(k, j) sum_n p(j, n) sum_m 4^m x_j^(n-1-2m)/(n-1-2m)!,
 #
 # where p(j, n) is the coefficient of a^-n in (1/2 + 1/(4a))^j (1/2 - 1/(4a))^(k-j), 1 <= n <= k.
-# The terms cancel, so they are summed with as many decimal digits as that takes.
+# The terms cancel, so they are summed with additional decimal digits.
 
 
-#: Most releases for which the sum is short.
+#: Maximum number of steps in closed form.
 MOST = 40
-#: Relative error of a level: it is one over a scale, rounded.
+#: Relative error of a level, which is a rounded reciprocal of the scale.
 _OFF = Decimal(2) ** -52
 
 
@@ -232,9 +231,9 @@ def _coefficients(k: int, j: int) -> tuple[int, ...]:
 
 
 def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
-    """Bound delta(t) of k releases of Laplace noise of level e; it rises with e.
+    """Bound delta(t) of k steps of Laplace noise of level e; delta increases with e.
 
-    O(k^3) operations on decimal numbers of 60 digits, or more where they cancel.
+    The cost is O(k^3) operations on decimal numbers of 60 digits, or more if they cancel.
 
     Examples
     --------
@@ -257,7 +256,7 @@ def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
 
 
 def _delta(e: float, k: int, t: float, digits: int, sign: int) -> tuple[Decimal, Decimal]:
-    """The sum with a level rounded down or up, and a bound on its error."""
+    """Return the sum with the level rounded down or up, and a bound on its error."""
     with decimal.localcontext(decimal.Context(prec=digits, Emin=-999999, Emax=999999)):
         level, at = Decimal(e) * (1 + sign * _OFF), Decimal(t)
         if k * level <= at:

@@ -1,4 +1,4 @@
-"""Steps that read a sample: Poisson, of fixed size, and with replacement."""
+"""Subsampled steps: Poisson sampling, fixed size, and with replacement."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     pass
 
 
-# One release of a sample: which pair of laws it has, or is bounded by.
+# One subsampled step: its pair of distributions, or a pair that dominates it.
 
 
-#: Probability of numbers of draws that counts as showing everything.
+#: Total probability of the numbers of draws that count as revealing everything.
 _RARE = 1e-24
 
 
 def one_release(parts: dict[Step, int]) -> Step | None:
-    """Return all releases as one, None where they are not."""
+    """Return all steps as one step; None if that is not possible."""
     if parts and all(isinstance(part, GaussianNoise) for part in parts):
         return GaussianNoise.together(
             [(part, k) for part, k in parts.items() if isinstance(part, GaussianNoise)]
@@ -52,7 +52,7 @@ def one_release(parts: dict[Step, int]) -> Step | None:
 
 
 def poisson_sample(release: Step, q: float) -> Step | None:
-    """Return ((1 - q) Q + q P, Q) for the pair (P, Q) of a release, None where it is not known."""
+    """Return ((1 - q) Q + q P, Q) for the pair (P, Q) of a step; None if it is not known."""
     if isinstance(release, GaussianNoise):
         return GaussianMixture(release.sigma, ((1.0, q),))
     if isinstance(release, FixedSizeSample):
@@ -70,9 +70,9 @@ def poisson_sample(release: Step, q: float) -> Step | None:
 
 
 def replaced_in_sample(release: Step, q: float, blank: bool) -> Step | None:
-    """Return the symmetric bound for a person that is replaced, in the sample with probability q.
+    """Return the symmetric bound for a replaced record that is sampled with probability q.
 
-    If ``blank``, a person that counts zero must be one of the values, and is what is attained.
+    If ``blank``, a record that contributes zero must be a possible value; it attains the bound.
     """
     if isinstance(release, GaussianNoise):
         near = GaussianMixture(2.0 * release.sigma if blank else release.sigma, ((1.0, q),))
@@ -102,7 +102,7 @@ def _thinned(pair: ContinuousStep, q: float) -> ContinuousStep:
 
 
 def _halved(noise: FiniteStep) -> FiniteStep | None:
-    """Return discrete noise at half its distance, None for what is no noise on a sum."""
+    """Return discrete noise at half its distance; None if the step is not noise on a sum."""
     make: Any = {"discrete-gaussian": discrete_gaussian, "discrete-laplace": discrete_laplace}
     kind, *rest = noise.key
     if kind not in make or rest[1] % 2:
@@ -112,14 +112,14 @@ def _halved(noise: FiniteStep) -> FiniteStep | None:
 
 
 def with_replacement(release: Step, m: int, n: int, relation: str) -> dict[Step, int] | None:
-    """Return noise on a sum of m draws from n people, None for other releases."""
+    """Return noise on a sum of m draws from n records; None for other steps."""
     chances = _draws(m, n)
     total = raised(math.fsum(chances), 4.0)
     weights = tuple(chance / total for chance in chances)
     counts = range(1, len(chances) + 1)
     rest = _beyond(chances, m, n)
     shown: dict[Step, int] = {FiniteStep.response(2, 0.0, rest): 1} if rest > 0.0 else {}
-    if n == 1:  # everybody is drawn m times
+    if n == 1:  # the record is sampled m times
         counts, chances, weights, total, shown = range(m, m + 1), [1.0], (1.0,), 1.0, {}
     if isinstance(release, GaussianNoise):
         scale = 2.0 * release.sigma if relation == "replace-special" else release.sigma
@@ -141,7 +141,10 @@ def with_replacement(release: Step, m: int, n: int, relation: str) -> dict[Step,
 
 
 def _draws(m: int, n: int) -> list[float]:
-    """Chances of k = 1, 2, ... successes of m with chance 1/n, rounded up, but for rare ones."""
+    """Return binomial probabilities of k = 1, 2, ... successes, rounded up, without rare k.
+
+    There are m trials with success probability 1/n.
+    """
     if n == 1:
         return [1.0]
     chance = math.exp(m * math.log1p(-1.0 / n))
@@ -166,9 +169,9 @@ def _beyond(chances: list[float], m: int, n: int) -> float:
 
 
 class Blend(ContinuousStep):
-    """A choice among pairs at random, the choice being shown: Phi is the mean of theirs.
+    """A random choice among pairs that is public: Phi is the mean of their Phi.
 
-    An upper bound: ``attained_pair``, if any, is what two databases attain.
+    This is an upper bound. Two databases attain ``attained_pair``, if it is given.
     """
 
     attained = tight = can_be_cut = False
@@ -189,11 +192,11 @@ class Blend(ContinuousStep):
 
     @property
     def below(self) -> ContinuousStep | None:
-        """What two databases attain."""
+        """The pair that two databases attain, or None."""
         return self.attained_pair
 
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Quadrature of Phi on a line."""
+        """Return a quadrature of Phi on a line."""
         parts = [pair.nodes(c, angle, tolerance) for pair in self.pairs]
         logs = [part.logs + math.log(r) for part, r in zip(parts, self.weights, strict=True)]
 
@@ -217,13 +220,13 @@ class Blend(ContinuousStep):
         return max(pair.top(flipped) for pair in self.pairs)
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """Bounds that fall like one over the angle."""
+        """Return bounds that decay as one over the angle."""
         bounds = np.array([pair.log_moment_bounds(c) for pair in self.pairs])
         low, high = (bounds + np.log(self.weights)[:, None]).T
         shares = np.exp(high - np.logaddexp.reduce(low)) * (1.0 + 1e-6)
         each = [_variation(pair, c) for pair in self.pairs]
         a, b = ([share * v[i] for share, v in zip(shares, each, strict=True)] for i in (0, 1))
-        # One line of the first with one of the second, and so on: all pairs of a few.
+        # Combine each bound of the first pair with each bound of the next, for a few bounds.
         total = np.zeros(1), np.zeros(1)
         for x, y in zip(a, b, strict=True):
             some = slice(None, None, max(1, len(x) // 24))
@@ -234,17 +237,17 @@ class Blend(ContinuousStep):
         return total
 
 
-# Laws of the loss before sampling, on its positive side: of normal noise, and on an interval.
+# Distributions of positive losses before sampling: Gaussian noise, and losses on an interval.
 
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class PlainLaw(Protocol):
-    """Density f of the loss l of a symmetric pair under its second law, for l > 0.
+    """Density f of the loss l > 0 of a symmetric pair under its second distribution.
 
-    ``bend`` bounds |(ln f)''|, ``lift`` is such that |f(l + iy)| <= f(l) e^(lift y^2), ``width`` is
-    the scale on which f changes, and ``top`` the largest loss.
+    ``bend`` bounds |(ln f)''|, and ``lift`` satisfies |f(l + iy)| <= f(l) e^(lift y^2). ``width``
+    is the scale on which f changes, and ``top`` is the largest loss.
     """
 
     bend: float
@@ -256,13 +259,13 @@ class PlainLaw(Protocol):
         """Logarithm of f."""
 
     def slope(self, loss: Floats) -> Floats:
-        """(ln f)', which falls."""
+        """(ln f)', which decreases."""
 
     def largest(self, loss: Floats) -> Floats:
-        """Upper bound on ln f at a loss and to the right of it."""
+        """Upper bound on ln f at this loss and all larger ones."""
 
     def fuzz(self, loss: Floats) -> Floats:
-        """Relative error of f at losses that are off by some units of the last one."""
+        """Relative error of f if losses have an error of some units in the last place."""
 
     def below(self) -> float:
         """Q(l < 0) - Q(l > 0), to a few units."""
@@ -272,7 +275,7 @@ class PlainLaw(Protocol):
 
 
 class Bell:
-    """Two normal laws at a distance of a: l is normal with mean -a^2/2 and variance a^2."""
+    """Two normal distributions at distance a: l is normal with mean -a^2/2 and variance a^2."""
 
     top = math.inf
 
@@ -290,7 +293,7 @@ class Bell:
         return np.asarray(-(loss / self.a + 0.5 * self.a) / self.a)
 
     def largest(self, loss: Floats) -> Floats:
-        """Upper bound on ln f from a loss on."""
+        """Upper bound on ln f at this loss and all larger ones."""
         return self.log(np.maximum(loss, -0.5 * self.a * self.a))
 
     def fuzz(self, loss: Floats) -> Floats:
@@ -303,12 +306,12 @@ class Bell:
         return math.erf(self.a * math.sqrt(0.125))
 
     def atom(self) -> float:
-        """None."""
+        """Minus infinity: there is no atom."""
         return -math.inf
 
 
 class Slope:
-    """Losses on [-e, e] with density k e^(-(l + e)/2), and maybe an atom at each end."""
+    """Losses on [-e, e] with density k e^(-(l + e)/2), and optional atoms at -e and e."""
 
     bend = lift = 0.0
 
@@ -325,7 +328,7 @@ class Slope:
         return np.full(len(loss), -0.5)
 
     def largest(self, loss: Floats) -> Floats:
-        """Upper bound on ln f from a loss on."""
+        """Upper bound on ln f at this loss and all larger ones."""
         return self.log(loss)
 
     def fuzz(self, loss: Floats) -> Floats:
@@ -342,7 +345,7 @@ class Slope:
 
 
 def plain_law(sampled: ContinuousStep) -> tuple[PlainLaw, float]:
-    """Return the law of the loss before sampling, and the rate, of a pair that is sampled."""
+    """Return the distribution of the loss before sampling, and the sampling rate, of a pair."""
     if isinstance(sampled, Interval):
         return Slope(sampled.e, sampled.atoms), sampled.q
     assert isinstance(sampled, GaussianMixture)
@@ -350,29 +353,28 @@ def plain_law(sampled: ContinuousStep) -> tuple[PlainLaw, float]:
     return Bell(a), q
 
 
-# Samples of a fixed size: the symmetric curve that they have where a person is replaced.
+# Samples of a fixed size: the symmetric curve if a record is replaced.
 #
-# Let a mechanism on samples have the symmetric curve delta(t), and let a person be in the sample
-# with probability q. Where the person is replaced, the curve of both together is at most
+# Let a mechanism on samples have the symmetric curve delta(t), and let each record be sampled with
+# probability q. If a record is replaced, the curve of the subsampled mechanism is at most
 #
 #     delta'(t) = q delta(ln(1 + (e^t - 1)/q)),   t >= 0,
 #
-# Balle, Barthe and Gaboardi (2018); the proof is in docs/theory/sampling.md. That is the curve of
-# (1-q) Q + q P against Q where losses are positive. Neighbours can be swapped, so to the left of
-# t = 0 it is the mirror image: the law of the loss L = ln A, A = 1 - q + q e^l, is
-#
-#     under Q: that of l > 0, the mass at -L being e^L times that at L, and the rest of one at zero.
+# (Balle, Barthe and Gaboardi 2018); the proof is in docs/theory/sampling.md. For positive losses,
+# this is the curve of (1-q) Q + q P against Q. Neighbours can be swapped, so negative losses are
+# the mirror image. The loss is L = ln A with A = 1 - q + q e^l. Its distribution under Q has the
+# masses of l > 0 at L, e^L times these masses at -L, and the remaining mass at zero.
 
 
-#: Points of the Gauss-Legendre rule on a panel.
+#: Number of points of the Gauss-Legendre rule on a panel.
 _RULE = 24
-#: Most panels.
+#: Maximum number of panels.
 _PANELS = 1 << 11
-#: Ellipses on which integrands are bounded.
+#: Parameters of the ellipses on which integrands are bounded.
 _ELLIPSES = 1.0 + 0.7 * 1.7 ** np.arange(6)
-#: Cells on which total variations are bounded.
+#: Number of cells on which total variations are bounded.
 _CELLS = 1 << 11
-#: Places from which on they are taken.
+#: Number of starting points of these variations.
 _PLACES = 1 << 6
 
 
@@ -391,16 +393,16 @@ def _log_sum(logs: Floats) -> float:
 
 
 class Symmetrised(ContinuousStep):
-    """The symmetric curve above both orders of sampled pairs, one of them chosen in the open.
+    """Symmetric upper bound on both orders of subsampled pairs, with a public random choice.
 
     Parameters
     ----------
     sampled : tuple of Pair
-        Pairs (1-q) Q + q P against Q, all with one q below 1: normal noise or an interval.
+        Pairs (1-q) Q + q P against Q, all with the same q below 1: Gaussian noise or an interval.
     weights : tuple of float
         Probabilities of the pairs, which sum to one.
     attained_pair : Pair, optional
-        What two databases attain, in both orders.
+        The pair that two databases attain, in both orders.
     """
 
     symmetric = True
@@ -418,12 +420,12 @@ class Symmetrised(ContinuousStep):
         self.laws: list[PlainLaw] = [law for law, _ in laws]
         self.q = laws[0][1]
         tops = {law.top for law in self.laws}
-        self.can_be_cut = len(tops) == 1 or math.inf in tops  # else atoms are inside of cells
+        self.can_be_cut = len(tops) == 1 or math.inf in tops  # otherwise atoms are inside cells
         other = None if attained_pair is None else attained_pair.key
         self.key = ("symmetrised", tuple(pair.key for pair in sampled), weights, other)
 
     def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
-        """Return mu^2: no worse than without sampling, and as bad in the limit of orders."""
+        """Return mu^2 without sampling, which is an upper bound and the limit for large orders."""
         if self.top(False) < math.inf:
             return None
         near = self.attained_pair
@@ -432,7 +434,7 @@ class Symmetrised(ContinuousStep):
 
     @property
     def below(self) -> ContinuousStep | None:
-        """What two databases attain."""
+        """The pair that two databases attain, or None."""
         return self.attained_pair
 
     @property
@@ -446,7 +448,7 @@ class Symmetrised(ContinuousStep):
     ) -> Floats:
         """Bound ln of the error of the rules for f (A^w + A^(1-w) - 1 - A), w = c + i angle.
 
-        On an ellipse |Im l| <= y < pi, so that A lies within an angle y of the positive numbers.
+        On an ellipse |Im l| <= y < pi, so A lies within an angle y of the positive real axis.
         """
         best = np.full(len(angles), math.inf)
         for r in _ELLIPSES.tolist():
@@ -456,7 +458,7 @@ class Symmetrised(ContinuousStep):
             factor = math.log(64.0 / 15.0) - 2.0 * _RULE * math.log(r) - math.log1p(-(r**-2))
             start = law.largest(middles - x) + law.lift * y * y + math.log(half) + factor
             right = amplified(middles + x, self.q)[0]
-            # |A| is at most that on the right, and at least cos(y/2) times that on the left.
+            # |A| is at most A at the right end, and at least cos(y/2) times A at the left end.
             least = amplified(middles - x, self.q)[0] + math.log(math.cos(0.5 * y))
             turned = np.maximum(c * (right if c >= 0.0 else least), 0.0)
             other = np.maximum((1.0 - c) * (right if c <= 1.0 else least), 0.0)
@@ -466,10 +468,10 @@ class Symmetrised(ContinuousStep):
         return best + 0.01
 
     def _end(self, law: PlainLaw, c: float, small: float) -> tuple[float, float]:
-        """Where f A^c, f A^(1-c) and f A are small, and ln of their integrals beyond.
+        """Return a point beyond which f A^c, f A^(1-c) and f A are small, and ln of the tails.
 
-        ln f falls ever faster and ln A rises by at most 1 per unit, so that beyond an end where
-        their sum falls by g per unit an integral is at most the integrand there over g.
+        ln f is concave, and ln A increases by at most 1 per unit. If the log-integrand decreases by
+        g per unit at this point, the tail integral is at most the integrand there divided by g.
         """
         if law.top < math.inf:
             return law.top, -math.inf
@@ -485,7 +487,7 @@ class Symmetrised(ContinuousStep):
                     return end, value
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
-        """Return ln Phi(c) and two derivatives; used only to guide the search."""
+        """Return ln Phi(c) and its first two derivatives; used only to guide the search."""
         return cumulant(self._rough(c), c)
 
     @lru_cache(maxsize=256)  # noqa: B019  (pairs are few and small)
@@ -494,8 +496,8 @@ class Symmetrised(ContinuousStep):
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
-        """Gauss-Legendre rules on panels of l > 0, each point with its mirror image."""
-        size = max(self.cumulant(c)[0], 0.0)  # what is left out is relative to Phi(c)
+        """Return Gauss-Legendre rules on panels of l > 0, each point with its mirror image."""
+        size = max(self.cumulant(c)[0], 0.0)  # the omitted tail is relative to Phi(c)
         return self._made(c, angle, math.log(tolerance) + size, True)
 
     def _made(self, c: float, angle: float, small: float, sure: bool) -> Nodes:
@@ -523,9 +525,9 @@ class Symmetrised(ContinuousStep):
     def _points(
         self, law: PlainLaw, weight: float, c: float, angle: float, small: float, sure: bool
     ) -> tuple[tuple[Floats, Floats, Floats, Floats], Callable[[Floats], Floats]]:
-        """Points of one law: log-weights, losses and their errors; and a bound on the error.
+        """Return log-weights, losses and their errors for one distribution, and an error bound.
 
-        If not ``sure``, panels are as wide as usual, whatever the bound.
+        If not ``sure``, panels have the default width, whatever the error bound.
         """
         end, tail = self._end(law, c, small)
         panels = max(1, math.ceil(end / (4.0 * min(law.width, 2.0))))
@@ -550,17 +552,17 @@ class Symmetrised(ContinuousStep):
 
         def bound(angles: Floats) -> Floats:
             inside = self._remainder(law, c, angles, middles, half)
-            # Terms of g that are not turned count by |w| times more in a tail.
+            # The terms of g without oscillation have an additional factor |w| in a tail.
             return np.asarray(np.logaddexp(inside, tail + np.log1p(angles + abs(c))) + weight)
 
         return (logs + weight, losses, fuzz + ULP * np.abs(logs), off), bound
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
-        """By parts on l > y, as r = f A^c / L' against e^(i angle L) dL; the rest counts in full.
-
-        ln r has the derivative g = (ln f)' + (c + 1) L' - 1, with |g'| <= bend + |c + 1|/4, so r is
-        bounded on cells by its value in the middle. For the mirror image c becomes 1 - c.
-        """
+        """Return bounds that decay as one over the angle, by integration by parts on l > y."""
+        # The integrand is r = f A^c / L' against e^(i angle L) dL; losses below y count in full.
+        # ln r has the derivative g = (ln f)' + (c + 1) L' - 1, with |g'| <= bend + |c + 1|/4. So
+        # the value in the middle of a cell bounds r on the cell. For the mirror image c becomes
+        # 1 - c.
         value, q = self.log_moment_bounds(c)[0], self.q
         small = math.log(1e-30) + min(value, 0.0)
         ends = [self._end(law, max(abs(c), abs(1.0 - c)) + 1.0, small)[0] for law in self.laws]
@@ -589,13 +591,13 @@ class Symmetrised(ContinuousStep):
         return a[picked] * 1.001, b[picked] * 1.001
 
     def top(self, flipped: bool) -> float:
-        """Largest loss: that of the largest l."""
+        """Largest loss, at the largest l."""
         most = max(law.top for law in self.laws)
         return float(amplified(np.array([most]), self.q)[0][0]) if most < math.inf else math.inf
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:
-        """Equal cells of l > 0 with their mirror images, and one for the mass at zero."""
+        """Return equal cells of l > 0, their mirror images, and one cell for the mass at zero."""
         tops = [law.top for law in self.laws]
         bounded = max(tops) < math.inf
         end = max(self._end(law, 1.0, -far)[0] for law in self.laws)
