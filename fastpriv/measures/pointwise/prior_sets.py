@@ -58,6 +58,9 @@ _HALVED = 1e-10
 _HALVINGS = 4096
 #: Most products that one halving of the polynomials of all outputs may form.
 _WORK = 1 << 36
+#: Levels above this one rest on entries that have lost digits to underflow, or are zero by it. The
+#: level over all priors is then returned, which is computed from logarithms.
+_UNDERFLOWS = 690.0
 
 
 def set_level(
@@ -81,6 +84,8 @@ def set_level(
             found = Bracket(lower, min(found.upper + off, most))
         else:
             found = min(found + off, most)
+    if top(found) > _UNDERFLOWS:
+        return extreme_level(channel)
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
         return found.upper
     return found
