@@ -79,8 +79,13 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     if len(p) == 1 or not excess.any():
         return Bracket(0.0, 0.0)
     weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
+    # Rows minus the most likely one: its own errors, with the largest weight, are then zero.
+    likely = np.argmax(p)
+    size = np.abs(excess) + np.abs(excess[likely])
+    size[likely] = 0.0
+    excess = excess - excess[likely]
     with np.errstate(over="ignore"):  # an output as rare as e^-745: then the bracket is wide
-        before = np.linalg.norm(weight * excess)
+        before = np.linalg.norm(weight * size)
         for _ in range(2):  # the second pass removes the rounding error of the first
             excess = excess - p @ excess
         B = weight * excess

@@ -452,3 +452,17 @@ def test_a_certain_database_has_no_correlation(epsilon):
     assert fp.maximal_correlation(channel, certain) == 0.0
     other = fp.TiltedChannel(fp.Dense(np.arange(1.0, 9.0) / 36.0, [2, 2, 2]), epsilon)
     assert fp.maximal_correlation(other, certain) == 0.0
+
+
+@pytest.mark.parametrize("rare", [1e-10, 1e-16, 1e-30])
+def test_a_rare_value_beside_a_likely_one_keeps_its_digits(rare):
+    prior = np.array([1.0, rare])
+    one = fp.maximal_correlation(fp.HammingChannel(1, 2, 30.0), prior)
+    matrix = fp.Channel(fp.HammingChannel(1, 2, 30.0).nearest_matrix())
+    assert one == pytest.approx(fp.maximal_correlation(matrix, prior), rel=1e-12)
+    kernel = [[0.0, 0.25, 0.75], [0.25, 0.5, 0.25]]
+    rows = fp.ProductChannel([[[1.0], [1.0]], kernel])
+    dense = fp.Dense(np.concatenate([prior, [0.0, 0.0]]) / prior.sum(), [2, 2])
+    assert fp.maximal_correlation(rows, dense) == pytest.approx(
+        fp.maximal_correlation(kernel, prior), rel=1e-12
+    )
