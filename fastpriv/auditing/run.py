@@ -36,7 +36,7 @@ __all__ = ["audit"]
 
 #: Errors of one measure, which do not end the audit.
 _LEFT_OUT = (Infeasible, InvalidInput, SolverFailure, TooLarge)
-#: Sizes of matrices up to which an audit asks whether its inputs are several records.
+#: Most inputs of a matrix for an audit to ask whether they are several records.
 _ADVISED = 1 << 31
 
 

@@ -51,8 +51,8 @@ class Sampler(ABC):
         Returns
         -------
         ndarray
-            If outputs are databases, an array (k, n) in the dtype of ``rows`` if it fits. Otherwise
-            output indices of shape (k,).
+            If every record has an output of its own, an array (k, n), in the dtype of ``rows`` if
+            it fits. Otherwise output indices of shape (k,).
         """
         given = check.codes(rows, self.space.sizes, self.space.m)
         if given.ndim != 2:
@@ -68,8 +68,8 @@ class AbstractChannel(Defined, Sampler, family="channel"):
     This is the protocol that a new channel structure implements. A subclass must set
 
     - ``space``, the databases,
-    - ``output_space``, the outputs: the same space if outputs are databases, otherwise one record
-      of K values,
+    - ``output_space``, the outputs: the same space if outputs are databases, a space of n records
+      if every record has an output of its own, otherwise one record of K values,
 
     and must define ``matrix()``, W[x, y] = p(y|x), which calls ``check_matrix_fits()`` first. For
     equality and JSON it defines ``definition()`` and ``from_definition(given)``. It may define, if

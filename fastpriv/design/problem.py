@@ -94,7 +94,7 @@ class Problem(ABC, Generic[Kind]):
         return None
 
     def known(self) -> tuple[list[Kind], float]:
-        """Return mechanisms without a program, and the lower bound of theorems."""
+        """Return mechanisms without a program, at least one if ``answer`` may fail, and a bound."""
         return [], 0.0
 
     @abstractmethod

@@ -222,7 +222,7 @@ def all_ratios(channel: TiltedChannel, rows: Ints, prior: Distribution) -> Float
 
 
 def _lines(vector: Floats, space: Space, i: int) -> Floats:
-    """Return a vector over databases with one row per setting of the records except i."""
+    """Reshape a vector over databases: a row per setting of the other records, m_i columns."""
     m, inner = space.sizes[i], int(space.strides[i])
     return vector.reshape(-1, m, inner).swapaxes(1, 2).reshape(-1, m)
 

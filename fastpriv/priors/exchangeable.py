@@ -2,8 +2,9 @@
 
 This module has the weights of types, the prior, and rules for when types replace databases. It also
 computes one output y of a channel under exchangeable bits from counts alone. Such an output turns a
-channel that acts record by record into a polynomial in u, the product over records of near[0, y_i]
-+ near[1, y_i] u. Its coefficient c_k is the sum of W[x, y] over the x with k ones.
+channel that acts record by record into a polynomial in u, the product over records of r[0, y_i] +
+r[1, y_i] u, where r is W of one record divided by its column maxima. Its coefficient c_k is the sum
+of r[x, y], the product over records, over the x with k ones.
 """
 
 from __future__ import annotations
@@ -478,7 +479,7 @@ class OutputForm:
         return forced, barred, self.logs[free], self.counts[free]
 
     def extreme(self, allowed: Ints, sign: float = 1.0) -> float:
-        """Return the largest (sign 1) or smallest (sign -1) ln W[x, y] over allowed counts of ones.
+        """Return the largest (sign 1) or smallest (sign -1) ln r[x, y] over allowed counts of ones.
 
         The records that gain most by a one get theirs first. The result is piecewise linear in the
         number of ones.
@@ -497,7 +498,7 @@ class OutputForm:
         return float(counts @ logs[:, 0]) + sign * float(signed.max())
 
     def smallest(self, allowed: Ints) -> float:
-        """Return the smallest ln W[x, y] if some factor vanishes: -inf if an allowed x meets it."""
+        """Return the smallest ln r[x, y] if some factor vanishes: -inf if an allowed x meets it."""
         ones, zeros = np.isinf(self.logs[:, 0]), np.isinf(self.logs[:, 1])
         need, bar = int(self.counts[ones].sum()), int(self.counts[zeros].sum())
         # Every x with fewer than n ones can leave a forced record at 0. Every x with a one can

@@ -86,7 +86,7 @@ def declared(given: Mapping[str, Any], curve: bool) -> Offer:
 
 
 def _worst_profile(given: Mapping[str, Any]) -> str:
-    from fastpriv.accounting.ledger.profiles import profile_text  # loads the kernels
+    from fastpriv.accounting.ledger.profiles import profile_text  # only when needed
     from fastpriv.accounting.profile.profile import PrivacyProfile
 
     level = given.get(CURVE, given.get("dp"))
@@ -212,7 +212,7 @@ class Budget:
     def epsilon(self, parts: Mapping[str, int]) -> Decimal:
         """Return epsilon of all spends together at the budget's delta, rounded up."""
         if self.adaptive:
-            from fastpriv.accounting.ledger.profiles import adaptive_epsilon  # loads the kernels
+            from fastpriv.accounting.ledger.profiles import adaptive_epsilon  # only when needed
 
             return Decimal(repr(float(adaptive_epsilon(parts, down(self.delta or ZERO)))))
         return Decimal(repr(float(self._composer.epsilon(parts))))
@@ -223,7 +223,7 @@ class Budget:
 
     @cached_property
     def _composer(self) -> Composer:
-        from fastpriv.accounting.ledger.profiles import Composer  # loads the kernels
+        from fastpriv.accounting.ledger.profiles import Composer  # only when needed
 
         return Composer(down(self.delta or ZERO), self._stored)
 

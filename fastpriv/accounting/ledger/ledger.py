@@ -385,7 +385,7 @@ class Ledger:
             return replace(declared(mechanism.spending(), curve), relation=REPLACED)
         if isinstance(mechanism, Mapping):
             return declared(mechanism, curve)
-        from fastpriv.accounting.ledger.levels import measured  # loads the kernels
+        from fastpriv.accounting.ledger.levels import measured  # only when needed
 
         notions = budget.wanted(begun=len(self) > 0)
         return measured(mechanism, prior, notions, curve, budget.under_one_prior)

@@ -1,6 +1,6 @@
 """Levels of a mechanism in every notion, measured once for as long as the mechanism lives.
 
-This module loads the compiled kernels, so that the ledger imports it at the first channel.
+This module imports measures and channels, so the ledger imports it at the first channel.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ convolution. The kept bytes only save time. They begin with their own digest and
 they were made of. If they are damaged, of another version or platform, or of spends that are not in
 the ledger, they are ignored and the profiles are composed again.
 
-This module loads the compiled kernels, so that the ledger imports it when a spend needs it.
+This module imports the engines of profiles, so the ledger imports it when a spend needs it.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def amounts_of(given: Mapping[str, Any]) -> dict[str, Decimal]:
 def entry_of(number: Any, time: Any, label: Any, count: Any, charged: Any, part: Any) -> Entry:
     """Return a spend that was written."""
     if part is not None:
-        from fastpriv.accounting.ledger.profiles import profile_of  # loads the kernels
+        from fastpriv.accounting.ledger.profiles import profile_of  # only when needed
 
         profile_of(part)
     return Entry(

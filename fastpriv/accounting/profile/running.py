@@ -2,10 +2,9 @@
 
 On a grid of losses the law of a sum is the transform of a product, so its logarithm is a sum over
 the releases: one release more adds its own term. What bounds the errors adds up as well
-(:mod:`~fastpriv.accounting.profile.lattice`). All of it belongs to one tilt and one grid. Bounds
-from a tilt hold everywhere and are good near its middle, so that a new tilt is chosen, and all
-releases are transformed again, only when the level asked for has moved away from there: about once
-for every doubling of the number of releases.
+(``engines/lattice.py``). All of it belongs to one tilt and one grid. Bounds from a tilt hold
+everywhere and are good near its middle. A new tilt is chosen, and all steps are transformed again,
+only if the level asked for has moved away from there: about once for every doubling of the steps.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ _HALVED = 1e-10
 _HALVINGS = 4096
 #: Most products that one halving of the polynomials of all outputs may form.
 _WORK = 1 << 36
-#: Levels above this one rest on entries that have lost digits to underflow, or are zero by it. The
-#: level over all priors is then returned, which is computed from logarithms.
+#: Levels from a matrix above this one rest on entries that have lost digits to underflow, or are
+#: zero by it. The level over all priors is then returned, which is computed from logarithms.
 _UNDERFLOWS = 690.0
 
 
@@ -84,7 +84,7 @@ def set_level(
             found = Bracket(lower, min(found.upper + off, most))
         else:
             found = min(found + off, most)
-    if top(found) > _UNDERFLOWS:
+    if isinstance(priors, ConvexPriors) and top(found) > _UNDERFLOWS:
         return extreme_level(channel)
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
         return found.upper

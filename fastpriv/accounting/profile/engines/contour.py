@@ -38,8 +38,8 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 # The trapezoidal rule with spacing tau is, by Poisson summation, the sum over all integers m of
 # e^(cmW) delta(t + mW), W = 2 pi/tau. Chernoff's bound limits the terms with m != 0. The truncated
 # part beyond an angle is bounded by |M|. |M| is evaluated on a coarse grid, and between grid points
-# |M| of each step changes no faster than its mean absolute loss. Beyond the grid, integration by
-# parts is used. The proofs are in docs/theory/contour.md.
+# |M| of each step changes no faster than the mean absolute deviation of its losses. Beyond the
+# grid, integration by parts is used. The proofs are in docs/theory/contour.md.
 
 
 #: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta

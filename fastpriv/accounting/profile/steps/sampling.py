@@ -32,8 +32,6 @@ from fastpriv.accounting.profile.steps.laplace import Interval
 if TYPE_CHECKING:
     from fastpriv.accounting.profile.discrete import Step
 
-    pass
-
 
 # One subsampled step: its pair of distributions, or a pair that dominates it.
 
