@@ -43,13 +43,13 @@ def tables(codes, folder):
         (
             "CSV file",
             text,
-            {"domain": DOMAIN, "out": out[0], "overwrite": True},
+            {"domain": DOMAIN, "out": fp.ReleaseFile(out[0], overwrite=True)},
             lambda: pd.read_csv(text).to_csv(out[0], index=False),
         ),
         (
             "Parquet file",
             parquet,
-            {"domain": DOMAIN, "out": out[1], "overwrite": True},
+            {"domain": DOMAIN, "out": fp.ReleaseFile(out[1], overwrite=True)},
             lambda: pd.read_parquet(parquet).to_parquet(out[1]),
         ),
     ]

@@ -156,3 +156,17 @@ def test_denormal_deltas_are_not_below_the_truth(steps):
             truth = mp.ncdf(mu / 2 - t / mu) - mp.exp(t) * mp.ncdf(-mu / 2 - t / mu)
             assert profile.delta(t).upper >= truth
             assert profile.delta(t).lower <= truth
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-16, 0.25), (3e-16, 0.75), (1e-15, 0.5)])
+def test_finite_and_infinite_parts_are_added_downwards(epsilon, delta):
+    found = PrivacyProfile.from_epsilon_delta(epsilon, delta).delta(0.0)
+    with mp.workdps(50):
+        truth = mp.mpf(delta) + (1 - mp.mpf(delta)) * mp.tanh(mp.mpf(epsilon) / 2)
+        assert mp.mpf(found.lower) <= truth <= mp.mpf(found.upper)
+
+
+@pytest.mark.parametrize("relation", [np.ones((2, 2)), np.ones((2, 0)), "", 3])
+def test_a_relation_is_one_of_the_words(relation):
+    with pytest.raises(InvalidInput):
+        PrivacyProfile.from_epsilon_delta(1.0, 1e-6, relation=relation)

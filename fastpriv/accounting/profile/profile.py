@@ -230,7 +230,7 @@ class PrivacyProfile(Questions):
 
     def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
         self.parts = {part: count for part, count in parts.items() if count and not part.is_trivial}
-        self.relation = check.word(relation or ADDED, "relation", RELATIONS)
+        self.relation = check.word(ADDED if relation is None else relation, "relation", RELATIONS)
         if max(self.parts.values(), default=0) > _COUNTED:
             raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
 

@@ -180,7 +180,8 @@ class _Composed:
             finite = 0.0, 1.0
         if high == 0.0:
             return finite
-        return low + lowered(finite[0], 2.0), min(raised(high + finite[1], 2.0), 1.0)
+        below = max(low, lowered(low + finite[0], 4.0))
+        return below, min(raised(high + finite[1], 4.0), 1.0)
 
     def _finite(self, t: float) -> Bounds:
         """Bounds on the contribution of finite losses to delta(t), by the engines in order."""
