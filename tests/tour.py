@@ -60,6 +60,8 @@ def _structures(folder, seed):
     for channel in [*channels, e_i, W, W[:2], fp.Channel(W[:6], [2, 3])]:
         fp.individual_capacity(channel, time_limit=1.0)
     fp.group_capacity(channels[1], 2), fp.individual_capacity(fp.QueryChannel.count(7, W))
+    sharp = fp.Channel(np.random.default_rng(1).dirichlet(np.full(8, 0.3), 75), [3, 5, 5])
+    fp.individual_capacity(sharp, time_limit=0.5)  # a short limit, for the list of cliques
     fp.discloses(W, np.arange(8)), [fp.disclosure_threshold(prior) for prior in priors]
     table = os.path.join(folder, "table.csv")
     with open(table, "w") as stream:
@@ -84,7 +86,7 @@ def _structures(folder, seed):
         fp.mechanisms.GeometricCount(3, 1.0).sample([1]),
     )
     fp.mechanisms.laplace_count_leakage(3, 0.1, 0.5, [0.2])
-    optimum, tilted = fp.solve_pd_dp(types, 0.3).channel, fp.TiltedChannel(chain, 1.0)
+    optimum, tilted = fp.solve_pd_dp(types, 0.6).channel, fp.TiltedChannel(chain, 1.0)
     rows, many = np.zeros((2, 3), dtype=int), fp.HammingChannel(3, 20000, 1.0)
     rows.flags.writeable = False
     for channel in [*channels, e_i, optimum, tilted, many, fp.TiltedChannel(types, 1.0)]:
