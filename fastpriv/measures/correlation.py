@@ -213,10 +213,9 @@ def _tilted_correlation(channel: TiltedChannel, prior: Distribution) -> Bracket:
     types, same = channel.by_type, prior.by_type()
     if types is not None and same is not None and types.fits:
         return tilted_correlation(types, same)
-    p = prior.probabilities()
-    if np.count_nonzero(p) == 1:  # one database: nothing varies
+    if prior.is_certain:  # nothing varies
         return Bracket(0.0, 0.0)
-    return _moved(matrix_correlation(channel.nearest_matrix(), p), channel, 1.0)
+    return _moved(matrix_correlation(channel.nearest_matrix(), prior.probabilities()), channel, 1.0)
 
 
 @correlation.register

@@ -290,6 +290,11 @@ class Distribution(Defined, ABC, family="prior"):
         """Return the distribution given values of some records, which must be possible."""
         return self.as_dense("the law given some rows").given(values)
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether one database surely has probability one: nothing can be revealed about it."""
+        return self.log_smallest() >= 0.0
+
     def log_smallest(self) -> float:
         """Return the log of the smallest positive probability of a database. Rounded down."""
         logs = self.all_log_probabilities()

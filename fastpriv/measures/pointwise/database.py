@@ -26,7 +26,7 @@ from fastpriv.measures import supports
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
 from fastpriv.measures.inputs import as_pair, measured, output_rows, table
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
+from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import OutputForm
 from fastpriv.results import Bracket
 
@@ -310,7 +310,7 @@ def _tilted_product_leakages(channel: TiltedProduct, prior: Distribution) -> Lea
 def _tilted_product_leakage_levels(
     channel: TiltedProduct, prior: Distribution
 ) -> tuple[float, float]:
-    if _is_certain(prior):
+    if prior.is_certain:
         return 0.0, 0.0
     above, below = leakage_levels(channel.as_product, prior)
     return above + channel.rounding_error, below + channel.rounding_error
@@ -318,16 +318,9 @@ def _tilted_product_leakage_levels(
 
 @leakage_at.register
 def _tilted_product_leakage_at(channel: TiltedProduct, prior: Distribution, y: Ints) -> float:
-    if _is_certain(prior):
+    if prior.is_certain:
         return 0.0
     return leakage_at(channel.as_product, prior, y) + channel.rounding_error
-
-
-def _is_certain(prior: Distribution) -> bool:
-    """Whether a prior that is given by its vector allows one database only."""
-    if not isinstance(prior, Dense):
-        return False
-    return np.count_nonzero(prior.probabilities()) == 1 and prior.logs_if_rare() is None
 
 
 @leakages.register

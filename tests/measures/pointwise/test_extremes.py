@@ -11,8 +11,9 @@ import fastpriv as fp
     "measure", [fp.pml_level, fp.max_information, fp.information_privacy_level]
 )
 def test_a_certain_database_leaks_nothing(measure, epsilon):
-    certain = fp.Dense(np.eye(4)[3], [2, 2])
-    assert measure(fp.PosteriorChannel(fp.Uniform(2, 2), epsilon), certain) == 0.0
+    channel = fp.PosteriorChannel(fp.Uniform(2, 2), epsilon)
+    assert measure(channel, fp.Dense(np.eye(4)[3], [2, 2])) == 0.0
+    assert measure(channel, fp.Product([[1.0, 0.0], [0.0, 1.0]])) == 0.0
 
 
 def test_sets_of_priors_are_not_below_the_level_of_all_priors():
