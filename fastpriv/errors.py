@@ -106,13 +106,27 @@ class LedgerError(FastprivError, OSError):
     """The file that keeps a ledger cannot be opened, locked, written or trusted."""
 
 
+#: Words of other texts for notions.
+_SYNONYMS = {
+    "epsilon": "dp",
+    "ldp": "dp",
+    "pure-dp": "dp",
+    "delta": "approximate-dp",
+    "mi": "mutual-information",
+    "leakage": "maximal-leakage",
+    "capacity": "channel-capacity",
+}
+
+
 def did_you_mean(word: object, known: Iterable[object]) -> str:
     """Return the nearest known word as a hint, or nothing."""
     if not isinstance(word, str):
         return ""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(map(str, known)), n=1)
+    names = list(map(str, known))
+    near = [name for name in (_SYNONYMS.get(word.lower(), ""),) if name in names]
+    near = near or get_close_matches(word, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

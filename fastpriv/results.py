@@ -6,12 +6,14 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, load, unheaded
+from fastpriv._text import html
 from fastpriv._text.numbers import down, up
 from fastpriv._text.tabular import Tabular
 from fastpriv.errors import InvalidInput, described
@@ -68,6 +70,8 @@ class Bracket:
     >>> level = Bracket(0.5, 0.75)
     >>> level.width, float(level), level <= 0.75, 0.6 in level
     (0.25, 0.75, True, True)
+    >>> round(level, 1), f"{level:.1f}", f"{level:i.1f}"  # the guarantee, or the interval
+    (0.8, '0.8', '[0.5, 0.8]')
     >>> import numpy as np
     >>> np.array([level, Bracket(1.0, 1.0)])
     array([0.75, 1.  ])
@@ -79,6 +83,9 @@ class Bracket:
 
     def __post_init__(self) -> None:
         ends = (self.lower, self.upper)
+        floats = type(self.lower) is float and type(self.upper) is float
+        if floats and self.lower <= self.upper and self.guaranteed == "upper":
+            return  # the usual case
         if not (all(isinstance(end, Real) for end in ends) and self.lower <= self.upper):
             raise InvalidInput(
                 "lower and upper must be two numbers, and lower at most upper; got "
@@ -133,10 +140,40 @@ class Bracket:
         return hash(self.lower) if self.lower == self.upper else hash((self.lower, self.upper))
 
     def __format__(self, spec: str) -> str:
-        return f"[{self.lower:{spec}}, {self.upper:{spec}}]"
+        """Write the guaranteed bound, rounded to the safe side; with "i" in front both bounds.
+
+        ``f"{b:.3f}"`` is one number, at least the upper bound of a level. ``f"{b:i.3f}"`` is the
+        interval ``[lower, upper]``, rounded outwards. ``f"{b}"`` is the repr.
+        """
+        if not spec:
+            return repr(self)
+        if spec.startswith("i"):
+            both = _formatted(self.lower, spec[1:], False), _formatted(self.upper, spec[1:], True)
+            return f"[{', '.join(both)}]"
+        return _formatted(float(self), spec, self.guaranteed == "upper")
+
+    def __round__(self, digits: int | None = None) -> float:
+        """Return the guaranteed bound as one number of so many decimals, on the safe side."""
+        rounded = _rounded(float(self), digits or 0, self.guaranteed == "upper")
+        return int(rounded) if digits is None and math.isfinite(rounded) else rounded
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
+
+    @staticmethod
+    def json_default(value: object) -> dict[str, float]:
+        """Return a bracket for ``json.dumps(..., default=Bracket.json_default)``: both bounds.
+
+        Examples
+        --------
+        >>> import json
+        >>> import fastpriv as fp
+        >>> json.dumps({"epsilon": fp.Bracket(0.25, 0.5)}, default=fp.Bracket.json_default)
+        '{"epsilon": {"lower": 0.25, "upper": 0.5}}'
+        """
+        if isinstance(value, Bracket):
+            return value.to_dict()
+        raise TypeError(f"{described(value)} cannot be written as JSON")
 
     def to_dict(self) -> dict[str, float]:
         """Return the two bounds by name."""
@@ -165,23 +202,64 @@ class Bracket:
             )
         return Bracket(lower, upper, guaranteed=given["guaranteed"])
 
+    def _repr_html_(self) -> str:
+        rows = [("lower bound", down(self.lower)), ("upper bound", up(self.upper))]
+        return html.listing(type(self).__name__, ("", "value"), rows)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({down(self.lower, _DIGITS)}, {up(self.upper, _DIGITS)})"
+
+
+def _rounded(value: float, digits: int, upwards: bool) -> float:
+    """Return the nearest number of so many decimals that is not below, or not above, a value."""
+    if not math.isfinite(value):
+        return value
+    exact = Decimal(value)
+    mode = ROUND_CEILING if upwards else ROUND_FLOOR
+    with localcontext() as context:
+        context.prec = 1200  # of any double with its decimals
+        text = exact.quantize(Decimal(1).scaleb(-digits), rounding=mode)
+    result = float(text)
+    if upwards and result < value:
+        return math.nextafter(result, math.inf)
+    return math.nextafter(result, -math.inf) if not upwards and result > value else result
+
+
+def _formatted(value: float, spec: str, upwards: bool) -> str:
+    """Format a number so that the text is not below, or not above, the value."""
+    text = format(value, spec)
+    try:
+        shown = Decimal(text.strip().replace(",", "").replace("_", ""))
+    except InvalidOperation:  # a fill, a percent sign or an infinity: as Python writes it
+        return text
+    near = float(shown)
+    if not math.isfinite(value) or (near >= value if upwards else near <= value):
+        return text
+    if spec[-1:] not in "eEfFgG":
+        return text
+    # One unit in the last place that is written: the nearest text was on the other side.
+    place = int(shown.as_tuple().exponent)
+    if spec[-1] in "gG":  # which leaves out zeros at the end
+        digits = spec[:-1].rpartition(".")
+        place = shown.adjusted() - (max(int(digits[2]), 1) if digits[1] else 6) + 1
+    unit = Decimal(1).scaleb(place)
+    return format(float(shown + unit if upwards else shown - unit), spec)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Adversary:
     """The prior under which an output reveals most about one record or a group of records.
 
-    Under this prior the database is ``databases[j]`` with probability ``law[j]``. The values of the
-    group, ``databases[:, rows]``, are all different and determine the database.
+    Under this prior the database is ``databases[j]`` with probability ``law[j]``. Over all priors,
+    the values of the group, ``databases[:, rows]``, are all different and determine the database.
+    Over a set of priors, or with a minimum entropy, ``databases`` lists all that can occur.
 
     Attributes
     ----------
     rows : tuple of int
         The records of the group.
     databases : integer array of shape (values, n)
-        One database for each value of the group.
+        Databases that can occur: one for each value of the group, or more over sets of priors.
     law : array
         Probability of each of them.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .correlation import *
     from .declare import KERNELS as KERNELS
     from .descent import *
+    from .first_order import *
     from .hockey_stick import *
     from .information import *
     from .leakage import *
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .mapping import *
     from .markov import *
     from .metric import *
+    from .moments import *
     from .noise import *
     from .posterior import *
     from .records import *

@@ -36,6 +36,15 @@ def largest(v):
 
 
 @helper()
+def smallest(v):
+    """Return the smallest entry."""
+    result = v[0]
+    for i in range(1, v.size):
+        result = min(result, v[i])
+    return result
+
+
+@helper()
 def largest_at(v):
     """Return the place of the largest entry, the first if there are several."""
     place = 0

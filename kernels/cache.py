@@ -29,7 +29,7 @@ import numba
 from numba.core import config
 from numba.core.runtime import rtsys
 
-from .loader import HERE, STAMP, asked, logger
+from .loader import FILES, HERE, STAMP, asked, declared, logger
 
 #: The newest numba that the tests have run with.
 TESTED = (0, 68)
@@ -84,17 +84,28 @@ def writable_folder() -> Path | None:
 _announced = False
 
 
-def announce() -> None:
-    """Print once per process that kernels are compiled, unless ``FASTPRIV_QUIET=1``; log it too."""
+def announce(count: int | None = None) -> None:
+    """Print once per process how many kernels are compiled, unless ``FASTPRIV_QUIET=1``; log it.
+
+    Without a count, kernels are compiled as they are needed: all that are missing at most.
+    """
     global _announced
     if _announced:
         return
     _announced = True
     often = "once per machine" if writable_folder() else "for this process only (no cache folder)"
-    text = f"compiling kernels, {often}"
+    number = f"up to {missing(map(declared, FILES))}" if count is None else count
+    text = f"compiling {number} kernels, {often}"
     logger.info(text)
     if sys.stderr is not None and not asked("FASTPRIV_QUIET"):
         print(f"fastpriv: {text}", file=sys.stderr, flush=True)
+
+
+def missing(kernels) -> int:
+    """Return how many compiled forms of kernels no folder holds."""
+    cached = (each for each in kernels if isinstance(getattr(each, "_cache", None), KernelCache))
+    forms = ((kernel, types) for kernel in cached for types in kernel.declared)
+    return sum(kernel._cache.find(types, kernel.targetctx) is None for kernel, types in forms)
 
 
 def _prepare(context):
@@ -139,27 +150,38 @@ class KernelCache:
         key = repr((self._name, types, target, python, numba.__version__, options))
         return tuple(hashlib.sha256(text.encode()).digest() for text in (key, key + STAMP))
 
+    def find(self, types, context):
+        """Return the file of a compiled form and what it holds, None if there is none to use."""
+        place, key = self._key(types, context)
+        for folder in folders():
+            path = folder / self._file(place)
+            try:
+                content = path.read_bytes()
+                if content[: len(key)] == key and _is_safe(folder):
+                    return path, content
+            except OSError:
+                continue
+        return None
+
     def load_overload(self, sig, target_context):
         """Return the compiled kernel, None if no file holds it."""
         from numba.core.compiler import CompileResult
 
         _prepare(target_context)
-        if self._enabled:
+        found = self.find(sig, target_context) if self._enabled else None
+        if found:
+            path, content = found
             place, key = self._key(sig, target_context)
-            for folder in folders():
-                try:
-                    content = (folder / self._file(place)).read_bytes()
-                    if content[: len(key)] == key and _is_safe(folder):
-                        payload = pickle.loads(content[len(key) :])
-                        kernel = CompileResult._rebuild(target_context, *payload)
-                        if config.CACHE_DIR and folder != folders()[0]:
-                            self._write(place, content)  # a chosen folder becomes complete
-                        return kernel
-                except OSError:
-                    continue
-                except Exception:  # whatever a damaged file makes of pickle and LLVM
-                    logger.debug("%s cannot be used", folder / self._file(place), exc_info=True)
-        announce()
+            try:
+                kernel = CompileResult._rebuild(target_context, *pickle.loads(content[len(key) :]))
+            except Exception:  # whatever a damaged file makes of pickle and LLVM
+                logger.debug("%s cannot be used", path, exc_info=True)
+            else:
+                if config.CACHE_DIR and path.parent != folders()[0]:
+                    self._write(place, content)  # a chosen folder becomes complete
+                return kernel
+        if self._enabled:
+            announce()
         return None
 
     def save_overload(self, sig, data):

@@ -47,7 +47,7 @@ def _constant(W):
     return True
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def two_row_capacities(
     W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
 ) -> None:
@@ -152,7 +152,7 @@ def output_law(W: Matrix, p: Vector, q: Vector, c: Vector) -> float:
     return off
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def row_divergences(W: Matrix, q: Vector, c: Vector, start: int, stop: int, out: Vector) -> float:
     """Write D(W_x, q + c) for rows start <= x < stop; return the largest, rounded up."""
     most = 0.0
@@ -354,7 +354,7 @@ def capacities(
             law[b, x] /= mass
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def are_channels(W: Cube, off: float) -> bool:
     """Whether all entries are finite and non-negative and all rows sum to 1 within ``off``."""
     for b in range(W.shape[0]):

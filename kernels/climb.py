@@ -14,6 +14,7 @@ from .declare import Ints, Matrix, Vector, helper, kernel
 
 COLDEST = 80.0  # |ln t| of a multiplier
 ROOT_STEPS = 60
+CLOSE = 1e-13  # excess of an entropy, or width of an interval of ln t, at which a root is found
 
 
 @helper(error_model="numpy")
@@ -65,7 +66,45 @@ def _scores(p, E, r, edges, score, level):
     return value
 
 
-@kernel(error_model="numpy")
+@helper(error_model="numpy")
+def _root(score, level, logs, edges, b, at, p, Z, alpha):
+    """Write the Gibbs distribution whose H(X) is b, from above; return its ln t, sought near at.
+
+    H(X) rises with t. An interval around ``at`` grows until it has the root, which the method of
+    Illinois then finds.
+    """
+    low, high, width = at, at, 0.25
+    under = _gibbs(score, level, logs, edges, math.exp(at), p, Z, alpha) - b
+    over = under
+    while over < 0.0 and high < COLDEST:
+        low, under = high, over
+        high, width = min(high + width, COLDEST), 4.0 * width
+        over = _gibbs(score, level, logs, edges, math.exp(high), p, Z, alpha) - b
+    while under >= 0.0 and low > -COLDEST:
+        high, over = low, under
+        low, width = max(low - width, -COLDEST), 4.0 * width
+        under = _gibbs(score, level, logs, edges, math.exp(low), p, Z, alpha) - b
+    left, right, side = under, over, 0  # a bound that stays twice counts as half as far
+    for _ in range(ROOT_STEPS):
+        if over <= CLOSE or high - low <= CLOSE:
+            break
+        middle = (low * right - high * left) / (right - left)
+        if not low < middle < high:
+            middle = 0.5 * (low + high)
+        found = _gibbs(score, level, logs, edges, math.exp(middle), p, Z, alpha) - b
+        if found < 0.0:
+            low, left = middle, found
+            right *= 0.5 if side < 0 else 1.0
+            side = -1
+        else:
+            high, over, right = middle, found, found
+            left *= 0.5 if side > 0 else 1.0
+            side = 1
+    _gibbs(score, level, logs, edges, math.exp(high), p, Z, alpha)
+    return high
+
+
+@kernel(small=True, error_model="numpy")
 def entropy_climb(
     p: Vector, E: Matrix, r: Vector, logs: Vector, edges: Ints, b: float, steps: int, tiny: float
 ) -> float:
@@ -78,20 +117,13 @@ def entropy_climb(
     """
     score, level = np.empty(p.size), np.empty(edges.size - 1)
     Z, alpha = np.empty(edges.size - 1), np.empty(edges.size - 1)
-    last = -math.inf
+    last, at = -math.inf, 0.0
     for step in range(steps):
         value = _scores(p, E, r, edges, score, level)
         if step > 1 and value - last <= tiny:  # the first distribution need not obey the constraint
             break
         last = value
-        low, high = -COLDEST, COLDEST
-        if _gibbs(score, level, logs, edges, math.exp(low), p, Z, alpha) >= b:
+        if _gibbs(score, level, logs, edges, math.exp(-COLDEST), p, Z, alpha) >= b:
             continue
-        for _ in range(ROOT_STEPS):
-            middle = 0.5 * (low + high)
-            if _gibbs(score, level, logs, edges, math.exp(middle), p, Z, alpha) < b:
-                low = middle
-            else:
-                high = middle
-        _gibbs(score, level, logs, edges, math.exp(high), p, Z, alpha)
+        at = _root(score, level, logs, edges, b, at, p, Z, alpha)
     return last

@@ -134,6 +134,29 @@ def cone_factor(
             schur[order[a], order[a]] += local[a, a]
 
 
+@kernel()
+def cone_normal(
+    weight: Vector,
+    source: Ints,
+    target: Ints,
+    ratio: Vector,
+    growth: float,
+    row: Ints,
+    first: int,
+    last: int,
+    out: Matrix,
+) -> None:
+    """Set out to the normal matrix of the pairs ``first`` to ``last`` - 1, by equations."""
+    out[:] = 0.0
+    for e in range(first, last):
+        u, w = row[source[e]], row[target[e]]
+        a = (1.0 + growth) * ratio[e]
+        out[u, u] += weight[e]
+        out[w, w] += a * a * weight[e]
+        out[u, w] -= a * weight[e]
+        out[w, u] -= a * weight[e]
+
+
 @kernel(fastmath={"contract", "reassoc"})
 def cone_solve(
     rhs: Vector,

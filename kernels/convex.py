@@ -8,7 +8,7 @@ from .declare import Vector, helper, kernel
 RIDGE = 1e-12  # relative, added to the diagonal of a Newton matrix
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def divergence(w: float, q: float, diff: float) -> float:
     """Return w ln(w/q) - w + q, given diff = w - q; three good to a few ulp give it to 100.
 
@@ -26,7 +26,7 @@ def divergence(w: float, q: float, diff: float) -> float:
     return s * diff + w * s * z * tail
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def divergence_terms(w: Vector, q: Vector, diff: Vector, out: Vector) -> None:
     """Write the divergence of every entry of w from the entry of q."""
     for y in range(w.size):

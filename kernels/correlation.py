@@ -100,7 +100,56 @@ def pair_contractions(
     return floor, most
 
 
+@helper(fastmath={"contract", "reassoc"})
+def _square(P, Q):
+    """Return |P - Q|^2."""
+    total = 0.0
+    for y in range(P.size):
+        total += (P[y] - Q[y]) * (P[y] - Q[y])
+    return total
+
+
 @kernel(error_model="numpy")
+def rows_contraction(W: Matrix, unsummed: float) -> tuple[float, float]:
+    """Largest g of all pairs of rows, from below and above.
+
+    H = |sqrt P - sqrt Q|^2/2 bounds a pair by 2 H, and by H (2 - H) + ``unsummed``. The pair with
+    the largest bound comes first.
+    """
+    rows, width = W.shape
+    root, bounds = np.empty((rows, width)), np.zeros((rows, rows))
+    for x in range(rows):
+        for y in range(width):
+            root[x, y] = np.sqrt(W[x, y])
+    first, second = 0, 0
+    for i in range(rows):
+        for j in range(i):
+            square = _square(root[i], root[j])
+            differ = square > 0.0
+            for y in range(width if not differ else 0):
+                differ = differ or W[i, y] != W[j, y]
+            if differ:
+                # Roots are rounded once, and the sum is off by its terms and a few units.
+                far = math.sqrt(square) * (1.0 + (width + 8) * U) + 16.0 * U
+                half = 0.5 * far * far * (1.0 + 8.0 * U)
+                bounds[i, j] = min(2.0 * half, half * (2.0 - half) + unsummed)
+                if bounds[i, j] > bounds[first, second]:
+                    first, second = i, j
+    floor, most = 0.0, 0.0
+    if bounds[first, second] > 0.0:
+        floor, high, _ = _pair(W[first], W[second], 0.0)
+        most = min(bounds[first, second], high)
+        bounds[first, second] = 0.0
+    for i in range(rows):
+        for j in range(i):
+            if bounds[i, j] > floor:
+                low, high, _ = _pair(W[i], W[j], floor)
+                floor = max(floor, low)
+                most = max(most, min(bounds[i, j], high))
+    return floor, max(most, floor)
+
+
+@kernel(small=True, error_model="numpy")
 def net_contraction(n: int, m: int, epsilon: float) -> float:
     """Mean of tanh^2(epsilon K / 2), K the outputs of n records that equal x minus x'.
 

@@ -41,7 +41,11 @@ Codes = Annotated[
     NDArray[np.unsignedinteger[Any]], uint8[::1], uint16[::1], uint32[::1], uint64[::1]
 ]
 
-_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
+# A helper without ``fastmath`` or ``error_model`` would take those of the kernel that happens to be
+# compiled first, and its bits would depend on the order of calls. So both are always stated.
+_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "fastmath": False}
+_KERNEL = {**_OPTIONS, "error_model": "python"}
+_HELPER = {**_OPTIONS, "error_model": "numpy", "no_cpython_wrapper": True}
 _SCALARS = {bool: boolean, int: int64, float: float64, np.uint64: uint64}
 
 #: Every kernel by its name.
@@ -65,8 +69,10 @@ def _declared(function):
     return tuple(zip(*rows, strict=True)) if choices else ((),)
 
 
-def kernel(**flags: Any) -> Callable[[Function], Function]:
+def kernel(small: bool = False, **flags: Any) -> Callable[[Function], Function]:
     """Declare a function that Python calls. Flags are numba's: ``error_model``, ``fastmath``.
+
+    With ``small``, Python interprets it for small problems (``plain.py``, by ``loader.py``).
 
     Kernels release the GIL and run on one thread. No ``parallel=True``: two Python threads that
     call one parallel kernel abort the process.
@@ -76,7 +82,7 @@ def kernel(**flags: Any) -> Callable[[Function], Function]:
         if config.DISABLE_JIT:
             return _plain(function)
         declared = _declared(function)
-        kernel = Kernel(function, {**_OPTIONS, **flags}) if Kernel else _njit(function, flags)
+        kernel = Kernel(function, {**_KERNEL, **flags}) if Kernel else _njit(function, flags)
         kernel.declared = declared
         KERNELS[function.__name__] = kernel
         return kernel
@@ -95,14 +101,14 @@ def helper(**flags: Any) -> Callable[[Function], Function]:
             return function
         if Helper is None:
             return _njit(function, flags)
-        return Helper(function, {**_OPTIONS, "no_cpython_wrapper": True, **flags})
+        return Helper(function, {**_HELPER, **flags})
 
     return declare
 
 
 def _njit(function, flags):
     """Compile as numba does by itself: in every process, and helpers twice."""
-    return njit(nogil=True, **flags)(function)
+    return njit(nogil=True, **{"fastmath": False, **flags})(function)
 
 
 def _plain(function):

@@ -100,8 +100,11 @@ def _try_out():
 
     kernel = Kernel(four_times, options)
     kernel.declared = ((numba.int64,),)
+    kernel._cache.disable()
     if kernel(1) != 4:
         raise RuntimeError("a compiled kernel is wrong")
+    for compiled in kernel.overloads.values():
+        compiled._reduce()  # the cache keeps this
 
 
 if numba.version_info.short > TESTED and not numba.config.DISABLE_JIT:

@@ -65,7 +65,7 @@ def _crossing(first, second, slope, delta):
     return excess / (mass * (1.0 - (first.size + 24.0) * UNIT)) * (1.0 + 4.0 * UNIT)
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def least_slope(
     laws: Matrix, pairs: IntMatrix, delta: float, slope: float, start: int, stop: int
 ) -> float:

@@ -3,16 +3,15 @@
 import math
 
 import numpy as np
-from numba import uint64
 
 from .arrays import high, largest, low
-from .declare import Cube, Ints, Matrix, Vector, helper, kernel
+from .declare import Cube, Ints, Matrix, Vector, helper, kernel, uint64
 
 BLOCK = 512  # columns whose running numbers stay in the first-level cache
 SMALL = 1e-100  # a product of three numbers from here on does not underflow
 
 
-@kernel()
+@kernel(small=True)
 def column_extremes(W: Matrix, start: int, stop: int) -> Matrix:
     """Largest and smallest entry of every column, over rows start <= x < stop: a (2, K) array.
 
@@ -41,7 +40,7 @@ def column_extremes(W: Matrix, start: int, stop: int) -> Matrix:
     return summary
 
 
-@kernel(fastmath={"contract"})
+@kernel(small=True)
 def column_summary(W: Matrix, p: Vector, rows: Ints, start: int, stop: int) -> Matrix:
     """Largest entry, smallest entry and p-sum of every column over rows[start:stop]: (3, K).
 
@@ -76,7 +75,7 @@ def column_summary(W: Matrix, p: Vector, rows: Ints, start: int, stop: int) -> M
     return summary
 
 
-@kernel(fastmath={"contract"})
+@kernel(small=True)
 def column_gaps(
     W: Matrix, p: Vector, most: Vector, least: Vector, rows: Ints, start: int, stop: int
 ) -> Matrix:

@@ -3,14 +3,13 @@
 import math
 
 import numpy as np
-from numba import uint64
 
 from .arrays import high, low
-from .declare import IntMatrix, Matrix, Vector, helper, kernel
+from .declare import IntMatrix, Matrix, Vector, helper, kernel, uint64
 from .logs import log_quotient
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def axis_spreads(
     pmf: Vector, scale: float, inner: int, m: int, start: int, stop: int
 ) -> tuple[float, float]:
@@ -70,7 +69,7 @@ def worst_column(least, most, width, shift, lift, worst):
     return worst
 
 
-@kernel()
+@kernel(small=True)
 def matrix_spread(
     matrix: Matrix, shift: float, scale: float, axes: IntMatrix, first: int, last: int
 ) -> float:
@@ -96,7 +95,7 @@ def matrix_spread(
             width = uint64(min(block, last - left))
             for line in range(matrix.shape[0] // m):
                 top = (line // inner * inner * m + line % inner) * stride + left
-                p0, p1 = uint64(top), uint64(top + step)
+                p0, p1 = uint64(top), uint64(top + min(1, m - 1) * step)  # one row is its own line
                 for y in range(width):
                     a, b = flat[p0 + y], flat[p1 + y]
                     least[y] = low(a, b)
@@ -114,7 +113,7 @@ def matrix_spread(
     return worst
 
 
-@kernel()
+@kernel(small=True)
 def hamming_cost(matrix: Matrix, prior: Vector, rows: IntMatrix) -> float:
     """Expected Hamming distance between input and output databases, sum p(x) W[x, y] d(x, y)."""
     size, n = rows.shape

@@ -26,6 +26,12 @@ FILES = {
     for name, source in SOURCES.items()
     for kernel in re.findall(rb"^@kernel\(.*\)\ndef (\w+)\(", source, re.M)
 }
+#: Kernels that are interpreted for small problems.
+SMALL = {
+    kernel.decode()
+    for source in SOURCES.values()
+    for kernel in re.findall(rb"^@kernel\(small=True.*\)\ndef (\w+)\(", source, re.M)
+}
 #: Extension modules of a compiled wheel, the best processor first.
 LEVELS = ("compiled_v3", "compiled_v2", "compiled_baseline")
 
@@ -72,7 +78,13 @@ SHIPPED = _shipped()
 
 def load(name):
     """Return a kernel by its name."""
-    return getattr(SHIPPED, name) if SHIPPED else declared(name)
+    if SHIPPED:
+        return getattr(SHIPPED, name)
+    if name in SMALL and not asked("NUMBA_DISABLE_JIT"):
+        from .plain import Small
+
+        return Small(name)
+    return declared(name)
 
 
 def declared(name):

@@ -6,6 +6,8 @@ z = (m - 1)/(m + 1). Numbers are pairs of doubles: a rounded value and what roun
 
 import math
 
+import numpy as np
+
 from .declare import Vector, helper, kernel
 
 #: Ln 2 as a sum; the first two parts have 41 bits each, so that k times them is exact.
@@ -31,6 +33,12 @@ STEP = 0.6 * 2.0**-52
 LEAST = 5e-324
 #: Below, ln(1 + x) lies between x and the double below it.
 TINY = 2.0**-54
+#: Numbers between these two are split by their bits.
+SMALL, LARGE = 2.0**-1000, 2.0**1000
+#: Bits of a double: its digits, the exponent of one half, and the place of the exponent.
+DIGITS = np.uint64((1 << 52) - 1)
+ONE_HALF = np.uint64(1022 << 52)
+SHIFT = np.uint64(52)
 
 
 @helper()
@@ -55,16 +63,28 @@ def _product(a, b):
 
 
 @helper()
+def _split(x):
+    """Return m and e of x = 2^e m, 1/2 <= m < 1, for SMALL <= x <= LARGE."""
+    bits = np.float64(x).view(np.uint64)
+    return np.uint64((bits & DIGITS) | ONE_HALF).view(np.float64), np.int64(bits >> SHIFT) - 1022
+
+
+@helper()
 def _reduced(top, left, bottom):
     """Return k and the pair z of (top + left)/bottom = 2^k (1 + z)/(1 - z), |z| < 0.172."""
-    m, up = math.frexp(top)
-    n, down = math.frexp(bottom)
+    if SMALL <= top <= LARGE and SMALL <= bottom <= LARGE:
+        m, up = _split(top)
+        n, down = _split(bottom)
+        left *= np.uint64(np.uint64(1023 - up) << SHIFT).view(np.float64)
+    else:
+        m, up = math.frexp(top)
+        n, down = math.frexp(bottom)
+        left = math.ldexp(left, -up)
     k = float(up - down)
-    left = math.ldexp(left, -up)
-    if m > SQRT2 * n:
-        m, left, k = 0.5 * m, 0.5 * left, k + 1.0
-    elif n > SQRT2 * m:
-        m, left, k = 2.0 * m, 2.0 * left, k - 1.0
+    twice, half = m > SQRT2 * n, n > SQRT2 * m
+    scale = 0.5 if twice else (2.0 if half else 1.0)
+    m, left = scale * m, scale * left
+    k += 1.0 if twice else (-1.0 if half else 0.0)
     over, rest = _sum(m, -n)
     over, rest = _sum(over, rest + left)
     under, short = _sum(m, n)
@@ -161,20 +181,20 @@ def excess_up(excess, roundings):
     return log1p_up(excess)
 
 
-@kernel()
+@kernel(small=True)
 def log_ratios(top: Vector, bottom: Vector, out: Vector) -> None:
     """Set out = ln(top/bottom) of non-negative numbers; infinity over 0, -infinity of 0."""
     for i in range(top.size):
         out[i] = log_quotient(top[i], bottom[i])
 
 
-@kernel()
+@kernel(small=True)
 def log_ratio_up(top: float, bottom: float) -> float:
     """Return the smallest double no less than ln(top/bottom), as ``ratio_up``."""
     return ratio_up(top, bottom)
 
 
-@kernel()
+@kernel(small=True)
 def log_excess_up(excess: float, roundings: int) -> float:
     """Return ln(1 + excess) of an excess that was rounded so many times, as ``excess_up``."""
     return excess_up(excess, roundings)

@@ -1,9 +1,8 @@
 """Lines of a text file that were seen before: their numbers in, their bytes out."""
 
 import numpy as np
-from numba import int64, uint64
 
-from .declare import Bytes, Ints, kernel
+from .declare import Bytes, Ints, int64, kernel, uint64
 
 _NEW_LINE, _QUOTE = 10, 34
 #: Multiplier and start of the FNV-1a hash.

@@ -5,9 +5,8 @@ words those used, and an unfinished draw is begun again on the same words with m
 """
 
 import numpy as np
-from numba import uint64
 
-from .declare import Bytes, IntMatrix, Ints, Words, helper, kernel
+from .declare import Bytes, IntMatrix, Ints, Words, helper, kernel, uint64
 
 
 @helper()

@@ -10,7 +10,6 @@ draw is begun again on the same words with more behind them, so that running out
 """
 
 import numpy as np
-from numba import uint64
 
 from .arrays import copy
 from .declare import (
@@ -25,6 +24,7 @@ from .declare import (
     Words,
     helper,
     kernel,
+    uint64,
 )
 
 #: A number of any size is v 2^(512 e) with v in [2^-256, 2^256), or v = 0.

@@ -14,14 +14,19 @@ import math
 
 import numpy as np
 
+from .arrays import smallest
 from .convex import divergence
 from .declare import Cube, Matrix, Vector, helper, kernel
 
+UNIT = 2.0**-53
 NOISE = 1e-13  # relative error allowed for in sums and curvatures
 LENT = 0.1  # smallest curvature of an input, as a share of the level; later subtracted
 STEEP = 0.05  # outputs whose probability varies by more than this factor are bounded by chords
 SWEEPS, STEPS = 30, 60
 NEAR = 4.0  # a known point is tried if it is within this squared number of radii of a cell
+TINY = 2.0**-1000  # means below enter logarithms as this one
+SETTLED = 1.0 + 1e-6  # an ascent that gains less in a step has settled
+FIRST_STEPS = 5  # an ascent does not settle before
 
 
 @helper(error_model="numpy")
@@ -320,3 +325,177 @@ def sdpi_cells(
                 cells[count + 1, i, x] = middle if i == b else cell[i, x]
         count += 2
     return count, used
+
+
+# Local searches: distributions r = p + u with a large ratio D(rW || q) / D(r || p).
+
+
+@helper(error_model="numpy")
+def _shifted(u, W, q, v, logs):
+    """Write uW to v and ln((q + v)/q) to logs."""
+    _image(u, W, v)
+    for y in range(v.size):
+        if abs(v[y]) < 0.5 * q[y]:
+            logs[y] = math.log1p(v[y] / q[y])
+        else:
+            logs[y] = math.log(max(q[y] + v[y], TINY) / q[y])
+
+
+@helper(error_model="numpy")
+def _difference(r, p, W, q, level, u, v):
+    """Return F(r) = l D(r || p) - D(rW || q)."""
+    inputs, outputs = 0.0, 0.0
+    for x in range(r.size):
+        u[x] = r[x] - p[x]
+        inputs += divergence(r[x], p[x], u[x])
+    _image(u, W, v)
+    for y in range(v.size):
+        outputs += divergence(max(q[y] + v[y], 0.0), q[y], v[y])
+    return level * inputs - outputs
+
+
+@kernel(error_model="numpy")
+def sdpi_climb(laws: Matrix, p: Vector, W: Matrix, q: Vector, steps: int, ratios: Vector) -> None:
+    """Raise the ratio of each distribution, and write about its last value.
+
+    A step goes to p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y), l the ratio: the ratio does not
+    decrease. W is centred: pW = 0.
+    """
+    n, k = W.shape
+    u, v, logs, h = np.empty(n), np.empty(k), np.empty(k), np.empty(n)
+    for i in range(laws.shape[0]):
+        r, last = laws[i], 0.0
+        for step in range(steps):
+            below, above = 0.0, 0.0
+            for x in range(n):
+                u[x] = r[x] - p[x]
+                below += r[x] * math.log(max(r[x], TINY) / p[x])
+            _shifted(u, W, q, v, logs)
+            for y in range(k):
+                above += (q[y] + v[y]) * logs[y]
+            level = max(above / max(below, 1e-14), 1e-14)
+            ratios[i] = level
+            if step > FIRST_STEPS and level <= last * SETTLED:
+                break
+            last = level
+            top, total = -math.inf, 0.0
+            for x in range(n):
+                h[x] = 0.0
+                for y in range(k):
+                    h[x] += logs[y] * W[x, y]
+                h[x] /= level
+                top = max(top, h[x])
+            for x in range(n):
+                r[x] = p[x] * math.exp(h[x] - top)
+                total += r[x]
+            for x in range(n):
+                r[x] /= total
+
+
+@kernel(error_model="numpy")
+def sdpi_ratio(r: Vector, p: Vector, W: Matrix, q: Vector, least: float) -> float:
+    """Return a lower bound on D(rW || q)/D(r || p), 0 if the divisor is below ``least``.
+
+    D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
+    """
+    n, k = W.shape
+    u, v, logs = np.empty(n), np.empty(k), np.empty(k)
+    below, above, depth, lost = 0.0, 0.0, 1.0, 0.0
+    for x in range(n):
+        u[x] = r[x] - p[x]
+        below += divergence(r[x], p[x], u[x])
+    below *= 1.0 + (n + 160) * UNIT
+    if not below >= least:
+        return 0.0
+    _shifted(u, W, q, v, logs)
+    for y in range(k):
+        size = 0.0
+        for x in range(n):
+            size += abs(u[x]) * abs(W[x, y])
+        lost += abs(logs[y]) * ((n + 16) * UNIT * size + TINY)
+        depth = max(depth, 1.0 - logs[y])
+        above += divergence(max(q[y] + v[y], 0.0), q[y], v[y])
+    above = above * (1.0 - (n + k + 160) * UNIT * depth) - lost * (1.0 + 8.0 * UNIT)
+    return max(above / below * (1.0 - 16.0 * UNIT), 0.0)
+
+
+@kernel(error_model="numpy")
+def sdpi_newton(r: Vector, p: Vector, W: Matrix, q: Vector, level: float, steps: int) -> None:
+    """Move r to a local minimum of F.
+
+    Newton's method in the coordinates u / sqrt(r), with the absolute values of the curvatures, so
+    that it leaves saddle points.
+    """
+    n, k = W.shape
+    u, v, logs = np.empty(n), np.empty(k), np.empty(k)
+    scale, slope, turned, step, moved = (
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+    )
+    G, V = np.empty((n, n)), np.empty((n, n))
+    value = _difference(r, p, W, q, level, u, v)
+    for _ in range(steps):
+        if smallest(r) <= 1e-14:
+            break
+        for x in range(n):
+            u[x] = r[x] - p[x]
+            scale[x] = 1.0 / r[x]
+        _shifted(u, W, q, v, logs)
+        for a in range(n):
+            slope[a] = level * math.log1p(u[a] / p[a])
+            for y in range(k):
+                slope[a] -= W[a, y] * logs[y]
+            slope[a] *= math.sqrt(r[a])
+            for b in range(a + 1):
+                total = 0.0
+                for y in range(k):
+                    total += W[a, y] * W[b, y] / max(q[y] + v[y], TINY)
+                G[a, b] = (level if a == b else 0.0) - total * math.sqrt(r[a] * r[b])
+                G[b, a] = G[a, b]
+        _project(G, scale, moved)
+        _onto_differences(slope, r)
+        _eigen(G, V)
+        for j in range(n):
+            along = 0.0
+            for x in range(n):
+                along += V[x, j] * slope[x]
+            turned[j] = along / max(abs(G[j, j]), 1e-9 * level)
+        for x in range(n):
+            step[x] = 0.0
+            for j in range(n):
+                step[x] -= V[x, j] * turned[j]
+        _onto_differences(step, r)
+        steepest = 1e-300
+        for x in range(n):
+            step[x] *= math.sqrt(r[x])
+            steepest = max(steepest, -step[x] / r[x])
+        size, reached = min(1.0, 0.9 / steepest), math.inf
+        while size > 1e-6:
+            total = 0.0
+            for x in range(n):
+                moved[x] = r[x] + size * step[x]
+                total += moved[x]
+            for x in range(n):
+                moved[x] /= total
+            reached = _difference(moved, p, W, q, level, u, v)
+            if reached < value:
+                break
+            size *= 0.25
+        if size <= 1e-6:
+            break
+        value = reached
+        for x in range(n):
+            r[x] = moved[x]
+
+
+@helper()
+def _onto_differences(v, r):
+    """Remove the part of v along sqrt(r): what is left keeps the sum of the distribution."""
+    along = 0.0
+    for x in range(r.size):
+        along += math.sqrt(r[x]) * v[x]
+    for x in range(r.size):
+        v[x] -= along * math.sqrt(r[x])

@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numba import uint64
 
-from .arrays import largest_at, sum_of
-from .declare import Cube, Matrix, Vector, helper, kernel
-from .information import centre, divergence_head, entropy, log_tail
+from .arrays import high, largest_at, low, sum_of
+from .declare import Cube, Matrix, Vector, helper, kernel, uint64
+from .information import centre, divergence_head, fold, log_tail, times_log
 from .stacks import LIFT, UNIT, are_laws, prior_fails, summary, support
 
 TINY = 1e-280  # a mass below may have lost terms to underflow
@@ -33,16 +32,54 @@ def _noticed(value, flat, base, p, rows, width):
 
 
 @helper(error_model="numpy", fastmath={"contract"})
-def _shift(flat, base, weights, rows, width, ref, mass, shift):
-    """Write sum_x weights (W_x - ref) / mass."""
-    for y in range(uint64(width)):
+def _shift(flat, base, weights, rows, width, ref, shift):
+    """Write sum_x weights (W_x - ref), four rows at a time."""
+    columns = uint64(width)
+    for y in range(columns):
         shift[y] = 0.0
-    for x in range(rows):
+    for x in range(0, rows - 3, 4):
+        w0, w1, w2, w3 = weights[x], weights[x + 1], weights[x + 2], weights[x + 3]
+        p0 = uint64(base + x * width)
+        p1, p2, p3 = p0 + columns, p0 + columns + columns, p0 + columns + columns + columns
+        for y in range(columns):
+            r = flat[ref + y]
+            first = w0 * (flat[p0 + y] - r) + w1 * (flat[p1 + y] - r)
+            shift[y] += first + (w2 * (flat[p2 + y] - r) + w3 * (flat[p3 + y] - r))
+    for x in range(rows - rows % 4, rows):
         here = uint64(base + x * width)
-        for y in range(uint64(width)):
+        for y in range(columns):
             shift[y] += weights[x] * (flat[here + y] - flat[ref + y])
-    for y in range(uint64(width)):
-        shift[y] /= mass
+
+
+@helper(fastmath={"contract"})
+def _column_sums(h, weights, rows, width, sums):
+    """Write sum_x weights h_x, four rows at a time."""
+    columns = uint64(width)
+    for y in range(columns):
+        sums[y] = 0.0
+    for x in range(0, rows - 3, 4):
+        w0, w1, w2, w3 = weights[x], weights[x + 1], weights[x + 2], weights[x + 3]
+        p0 = uint64(x * width)
+        p1, p2, p3 = p0 + columns, p0 + columns + columns, p0 + columns + columns + columns
+        for y in range(columns):
+            first = w0 * h[p0 + y] + w1 * h[p1 + y]
+            sums[y] += first + (w2 * h[p2 + y] + w3 * h[p3 + y])
+    for x in range(rows - rows % 4, rows):
+        here = uint64(x * width)
+        for y in range(columns):
+            sums[y] += weights[x] * h[here + y]
+
+
+@helper()
+def _repeat(v, width, size):
+    """Repeat the first ``width`` entries up to ``size``."""
+    done = width
+    while done < size:
+        more = min(done, size - done)
+        there = uint64(done)
+        for i in range(uint64(more)):
+            v[there + i] = v[i]
+        done += more
 
 
 @helper(fastmath={"contract"})
@@ -53,11 +90,9 @@ def _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h):
     """
     for y in range(uint64(width)):
         minus_q[y], c[y] = centre(flat[ref + y], shift[y])
-    size = uint64(rows * width)
-    for i in range(uint64(width), size):
-        minus_q[i] = minus_q[i - uint64(width)]
-        c[i] = c[i - uint64(width)]
-    start = uint64(base)
+    _repeat(minus_q, width, rows * width)
+    _repeat(c, width, rows * width)
+    size, start = uint64(rows * width), uint64(base)
     for i in range(size):
         w = flat[start + i]
         s[i], h[i] = divergence_head(w, minus_q[i], (w + minus_q[i]) - c[i])
@@ -66,21 +101,16 @@ def _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h):
 
 
 @helper(error_model="numpy", fastmath={"contract"})
-def _information(flat, base, p, rows, width, shift, scratch):
+def _information(flat, base, p, rows, width, shift, minus_q, c, s, h):
     """Mutual information: the mean of the divergences of the rows from their mean."""
     mass = sum_of(p)
     ref = uint64(base + largest_at(p) * width)
-    _shift(flat, base, p, rows, width, ref, mass, shift)
-    h = scratch[3]
-    _divergences(flat, base, rows, width, ref, shift, scratch[0], scratch[1], scratch[2], h)
-    total = 0.0
-    for x in range(rows):
-        row = 0.0
-        here = uint64(x * width)
-        for y in range(uint64(width)):
-            row += h[here + y]
-        total += p[x] * row
-    return total / mass
+    _shift(flat, base, p, rows, width, ref, shift)
+    for y in range(uint64(width)):
+        shift[y] /= mass
+    _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h)
+    _column_sums(h, p, rows, width, shift)
+    return fold(shift, width) / mass
 
 
 @kernel()
@@ -88,13 +118,14 @@ def informations(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Mutual information of input and output."""
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    shift, scratch = np.empty(width), np.empty((4, rows * width))
+    size, shift = rows * width, np.empty(width)
+    minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for b in range(count):
         if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
-        value = _information(flat, b * rows * width, p, rows, width, shift, scratch)
-        out[b] = _noticed(value, flat, b * rows * width, p, rows, width)
+        value = _information(flat, b * size, p, rows, width, shift, minus_q, c, s, h)
+        out[b] = _noticed(value, flat, b * size, p, rows, width)
     return -1
 
 
@@ -110,16 +141,17 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Mutual information over the entropy of the prior, rounded up."""
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    shift, scratch = np.empty(width), np.empty((4, rows * width))
+    size, shift, own = rows * width, np.empty(width), np.empty(rows)
+    minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     whole = 0.0
     for b in range(count):
         if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         if b < P.shape[0]:
-            whole = entropy(p)
-        part = _information(flat, b * rows * width, p, rows, width, shift, scratch)
-        out[b] = _share(_noticed(part, flat, b * rows * width, p, rows, width), whole)
+            whole = _surprise(p, own)
+        part = _information(flat, b * size, p, rows, width, shift, minus_q, c, s, h)
+        out[b] = _share(_noticed(part, flat, b * size, p, rows, width), whole)
     return -1
 
 
@@ -127,12 +159,13 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
 def _surprise(p, own):
     """Write p ln p of p divided by its sum, accurate also near one; return minus its sum."""
     top = largest_at(p)
-    total, rest, whole = sum_of(p), 0.0, 0.0
-    for x in range(p.size):
-        share = p[x] / total
-        own[x] = share * math.log(share) if share > 0.0 else 0.0
-        rest += p[x] if x != top else 0.0
+    total, whole = sum_of(p), 0.0
+    for x in range(uint64(p.size)):
+        own[x] = times_log(p[x] / total)
     if p[top] > 0.5 * total:
+        rest = 0.0
+        for x in range(p.size):
+            rest += p[x] if x != top else 0.0
         own[top] = p[top] / total * math.log1p(-rest / total)
     for x in range(p.size):
         whole -= own[x]
@@ -140,7 +173,9 @@ def _surprise(p, own):
 
 
 @helper(error_model="numpy", fastmath={"contract"})
-def _entropy_gain(flat, base, p, own, whole, seen, rows, width, columns, scratch):
+def _entropy_gain(
+    flat, base, p, own, whole, seen, rows, width, columns, shift, drift, bent, minus_q, c, s, h
+):
     """Largest H(X) - H(X | Y = y) over outputs that occur, rounded up.
 
     With d = W/q - 1 it is sum p f(d) + sum d p ln p, f(d) = (1+d) ln(1+d) - d, so that columns
@@ -148,30 +183,26 @@ def _entropy_gain(flat, base, p, own, whole, seen, rows, width, columns, scratch
     Outputs that are too rare for a double count as H(X).
     """
     number, mass = support(p, seen)
-    least, most, law, shift, drift = columns[0], columns[1], columns[2], columns[3], columns[4]
+    least, most, law, seen_by = columns[0], columns[1], columns[2], columns[3]
     summary(flat, base, p, seen, number, width, least, most, law)
     ref = uint64(base + largest_at(p) * width)
-    _shift(flat, base, p, rows, width, ref, mass, shift)
-    _shift(flat, base, own, rows, width, ref, 1.0, drift)
-    h = scratch[3]
-    _divergences(flat, base, rows, width, ref, shift, scratch[0], scratch[1], scratch[2], h)
+    _shift(flat, base, p, rows, width, ref, shift)
+    for y in range(uint64(width)):
+        shift[y] /= mass
+    _shift(flat, base, own, rows, width, ref, drift)
+    _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h)
+    _column_sums(h, p, rows, width, bent)
+    _column_sums(flat[base : base + rows * width], own, rows, width, seen_by)
     slack = (rows + 32) * UNIT
-    best = 0.0
-    for y in range(width):
-        if most[y] > 0.0:
-            gain, q = whole * (1.0 + slack), law[y] / (mass * LIFT)
-            if q > TINY:
-                bent, seen_by = 0.0, 0.0
-                for x in range(rows):
-                    bent += p[x] * h[x * width + y]
-                    seen_by -= own[x] * flat[base + x * width + y]
-                bent /= mass
-                size = min(
-                    3.0 * whole * (most[y] - least[y]), whole * (q + flat[ref + y]) + seen_by
-                )
-                change = bent + (drift[y] + whole * shift[y])
-                gain = min(gain, (change + slack * (bent + size)) / q)
-            best = max(best, gain)
+    best, scale, all_of_it = 0.0, mass * LIFT, whole * (1.0 + slack)
+    for y in range(uint64(width)):
+        q, bend = law[y] / scale, bent[y] / mass
+        # Every term of the drift is at most own times the width of its column, or own times the
+        # entries themselves.
+        size = low(3.0 * whole * (most[y] - least[y]), whole * (q + flat[ref + y]) - seen_by[y])
+        gain = (bend + (drift[y] + whole * shift[y]) + slack * (bend + size)) / q
+        gain = low(gain, all_of_it) if q > TINY else all_of_it
+        best = high(best, gain if most[y] > 0.0 else 0.0)
     return best
 
 
@@ -180,18 +211,24 @@ def entropy_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Largest fall of the entropy at one output over the entropy of the prior, rounded up."""
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    own, seen = np.empty(rows), np.empty(rows, np.int64)
-    columns, scratch = np.empty((5, width)), np.empty((4, rows * width))
-    whole, surprise = 0.0, 0.0
+    own, seen, size = np.empty(rows), np.empty(rows, np.int64), rows * width
+    columns, shift, drift, bent = (
+        np.empty((4, width)),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+    )
+    minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    whole = 0.0
     for b in range(count):
         if not are_laws(W, b, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         if b < P.shape[0]:
-            whole = entropy(p)
-            surprise = _surprise(p, own)
+            whole = _surprise(p, own)
         gain = _entropy_gain(
-            flat, b * rows * width, p, own, surprise, seen, rows, width, columns, scratch
-        )
-        out[b] = _share(_noticed(gain, flat, b * rows * width, p, rows, width), whole)
+            flat, b * size, p, own, whole, seen, rows, width, columns, shift, drift, bent,
+            minus_q, c, s, h,
+        )  # fmt: skip
+        out[b] = _share(_noticed(gain, flat, b * size, p, rows, width), whole)
     return -1

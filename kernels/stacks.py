@@ -11,10 +11,9 @@ measures it alone.
 import math
 
 import numpy as np
-from numba import uint64
 
 from .arrays import NORMAL, high, low
-from .declare import Cube, Matrix, Vector, helper, kernel
+from .declare import Cube, Matrix, Vector, helper, kernel, uint64
 from .lines import worst_column
 from .logs import LEAST, excess_up, log_quotient, ratio_up
 
@@ -38,15 +37,22 @@ def _is_law(flat, base, width, off):
     return below == 0 and abs(total - 1.0) <= off
 
 
-@helper()
+@helper(fastmath={"contract", "reassoc"})
 def are_laws(W, b, off):
-    """Whether all rows of channel b are distributions."""
+    """Whether all rows of channel b are distributions within ``off``; a NaN fails."""
     flat = W.reshape(-1)
-    width = uint64(W.shape[2])
-    for x in range(W.shape[1]):
-        if not _is_law(flat, uint64((b * W.shape[1] + x) * W.shape[2]), width, off):
+    rows, width = W.shape[1], uint64(W.shape[2])
+    base = b * rows * W.shape[2]
+    start, below = uint64(base), 0
+    for i in range(uint64(rows * W.shape[2])):
+        below += flat[start + i] < 0.0
+    for x in range(rows):
+        here, total = uint64(base + x * W.shape[2]), 0.0
+        for y in range(width):
+            total += flat[here + y]
+        if not abs(total - 1.0) <= off:
             return False
-    return True
+    return below == 0
 
 
 @helper()
@@ -108,7 +114,7 @@ def _level(flat, base, rows, width, shift, least, most):
     return ratio_up(scaled * ROUND_UP, 2.0**-500)
 
 
-@kernel()
+@kernel(small=True)
 def ratio_levels(W: Cube, off: float, out: Vector) -> int:
     """Largest ln W[b, x, y]/W[b, x', y], rounded up."""
     count, rows, width = W.shape
@@ -121,7 +127,7 @@ def ratio_levels(W: Cube, off: float, out: Vector) -> int:
     return -1
 
 
-@kernel()
+@kernel(small=True)
 def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     """Ln of the sum of the column maxima, rounded up.
 
@@ -226,31 +232,60 @@ def summary(flat, base, p, seen, number, width, least, most, law):
 
 
 @helper(error_model="numpy", fastmath={"contract"})
-def _gap_ratios(flat, base, p, seen, number, width, most, least, law, mass, down, up):
-    """Largest sum_x p (most - W) / law and sum_x p (W - least) / least over columns that occur."""
+def _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap):
+    """Largest sum_x p (most - W) / law over columns that occur."""
     for y in range(uint64(width)):
-        down[y] = 0.0
-        up[y] = 0.0
+        gap[y] = 0.0
     for k in range(number):
         weight = p[seen[k]] * LIFT
         here = uint64(base + seen[k] * width)
         for y in range(uint64(width)):
-            w = flat[here + y]
-            down[y] += weight * (most[y] - w)
-            up[y] += weight * (w - least[y])
-    above, below = 0.0, 0.0
+            gap[y] += weight * (most[y] - flat[here + y])
+    worst = 0.0
     for y in range(width):
         if most[y] > 0.0:
-            tiny = number * LEAST if most[y] > least[y] else 0.0  # bounds the loss by underflow
-            above = max(above, (down[y] + tiny) / law[y] / mass)
-            below = max(below, (up[y] + tiny) / least[y] / mass)
-    return above, below
+            worst = max(worst, (gap[y] + lost_below(number, least[y], most[y])) / law[y] / mass)
+    return worst
+
+
+@helper(error_model="numpy", fastmath={"contract"})
+def _gap_below(flat, base, p, seen, number, width, most, least, mass, gap):
+    """Largest sum_x p (W - least) / least over columns that occur."""
+    for y in range(uint64(width)):
+        gap[y] = 0.0
+    for k in range(number):
+        weight = p[seen[k]] * LIFT
+        here = uint64(base + seen[k] * width)
+        for y in range(uint64(width)):
+            gap[y] += weight * (flat[here + y] - least[y])
+    worst = 0.0
+    for y in range(width):
+        if most[y] > 0.0:
+            worst = max(worst, (gap[y] + lost_below(number, least[y], most[y])) / least[y] / mass)
+    return worst
 
 
 @helper()
-def _raised(v, slack):
+def lost_below(number, least, most):
+    """Bound the loss of a sum of products by underflow; entries that are equal lose nothing."""
+    return number * LEAST if most > least else 0.0
+
+
+@helper()
+def past(v, slack):
     """Leakage v past its rounding error."""
     return v + slack * min(4.0 * v, 1.0) + 8.0 * UNIT * v if v < math.inf else v
+
+
+@helper(error_model="numpy")
+def _largest_quotient(top, bottom, width):
+    """Largest top/bottom above 1 and its place, -1 if there is none; 0/0 does not count."""
+    worst, place = 1.0, -1
+    for y in range(width):
+        quotient = top[y] / bottom[y]
+        if quotient > worst:
+            worst, place = quotient, y
+    return worst, place
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -258,12 +293,57 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     """Largest ln max_x W/q and largest ln q/min_x W over outputs that occur, rounded up.
 
     The extremes are over x of positive prior, q is the distribution of the output. One logarithm of
-    the largest quotient each: the steps after the quotient are monotone.
+    the largest quotient each: the steps after the quotient are monotone. ``below`` may be empty.
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most, law = np.empty(width), np.empty(width), np.empty(width)
-    down, up = np.empty(width), np.empty(width)
+    least, most, law, gap = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    seen = np.empty(rows, np.int64)
+    slack = (2 * rows + 16) * UNIT
+    both = below.size > 0
+    for b in range(count):
+        if not are_laws(W, b, off) or prior_fails(P, b, off):
+            return b
+        base = b * rows * width
+        p = P[min(b, P.shape[0] - 1)]
+        number, mass = support(p, seen)
+        mass *= LIFT
+        summary(flat, base, p, seen, number, width, least, most, law)
+        rare, differ = 0, 0
+        for y in range(uint64(width)):
+            law[y] /= mass
+            rare += most[y] > 0.0 and law[y] < NORMAL
+            differ += most[y] > least[y]
+        tiny = 8.0 * LEAST if differ > 0 else 0.0
+        over, place = _largest_quotient(most, law, width)
+        first = log_quotient(most[place], law[place]) if over > 1.0 else 0.0
+        if first < NEAR and rare == 0:
+            gain = _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap)
+            first = math.log1p(gain)
+        above[b] = past(first, slack) + tiny if rare == 0 else math.nan
+        if not both:
+            continue
+        under, place = _largest_quotient(law, least, width)
+        # A quotient beyond the range of a double is not infinite leakage.
+        if under == math.inf and least[place] > 0.0:
+            above[b] = math.nan
+        second = log_quotient(law[place], least[place]) if under > 1.0 else 0.0
+        if second < NEAR and rare == 0:
+            gain = _gap_below(flat, base, p, seen, number, width, most, least, mass, gap)
+            second = math.log1p(gain)
+        below[b] = past(second, slack) + tiny if above[b] == above[b] else math.nan
+    return -1
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
+    """Ln max_x W/q of every output, rounded up; 0 for outputs that do not occur.
+
+    NaN in the first place of a channel with an output that is too rare.
+    """
+    count, rows, width = W.shape
+    flat = W.reshape(-1)
+    least, most, law, gap = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     seen = np.empty(rows, np.int64)
     slack = (2 * rows + 16) * UNIT
     for b in range(count):
@@ -274,29 +354,27 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
         number, mass = support(p, seen)
         mass *= LIFT
         summary(flat, base, p, seen, number, width, least, most, law)
-        over, under, lost, tiny = 1.0, 1.0, 0, 0.0
-        first, second = 0.0, 0.0
+        rare = 0
+        for y in range(uint64(width)):
+            law[y] /= mass
+            rare += most[y] > 0.0 and law[y] < NORMAL
+            gap[y] = 0.0
+        for k in range(number):
+            weight = p[seen[k]] * LIFT
+            here = uint64(base + seen[k] * width)
+            for y in range(uint64(width)):
+                gap[y] += weight * (most[y] - flat[here + y])
         for y in range(width):
             if most[y] > 0.0:
-                tiny = 8.0 * LEAST if most[y] > least[y] else tiny
-                law[y] /= mass
-                if most[y] / law[y] > over:
-                    over, first = most[y] / law[y], log_quotient(most[y], law[y])
-                if law[y] / least[y] > under:
-                    under, second = law[y] / least[y], log_quotient(law[y], least[y])
-                # A quotient beyond the range of a double is not infinite leakage.
-                lost += law[y] < NORMAL or (law[y] / least[y] == math.inf and least[y] > 0.0)
-        if lost > 0:
-            above[b] = math.nan
-            below[b] = math.nan
-            continue
-        if first < NEAR or second < NEAR:
-            one, two = _gap_ratios(
-                flat, base, p, seen, number, width, most, least, law, mass, down, up
-            )
-            first = math.log1p(one) if first < NEAR else first
-            second = math.log1p(two) if second < NEAR else second
-        above[b], below[b] = _raised(first, slack) + tiny, _raised(second, slack) + tiny
+                value = log_quotient(most[y], law[y])
+                if value < NEAR:
+                    gained = gap[y] + lost_below(number, least[y], most[y])
+                    value = math.log1p(gained / law[y] / mass)
+                above[b, y] = past(value, slack) + (8.0 * LEAST if most[y] > least[y] else 0.0)
+            else:
+                above[b, y] = 0.0
+        if rare > 0:
+            above[b, 0] = math.nan
     return -1
 
 

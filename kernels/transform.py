@@ -5,9 +5,8 @@ so that every inner loop runs over adjacent elements and is vectorised.
 """
 
 import numpy as np
-from numba import uint64
 
-from .declare import IntMatrix, Vector, helper, kernel
+from .declare import IntMatrix, Vector, helper, kernel, uint64
 
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 CHUNK = 512  # columns of the running sums held at once by `general`

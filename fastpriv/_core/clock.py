@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fastpriv._core import validation as check
 
@@ -46,6 +48,13 @@ class Meter:
     def __init__(self, time_limit: float | None, work: float) -> None:
         self.limit = work if time_limit is None else time_limit
         self._timed, self._start, self._work = time_limit is not None, time.monotonic(), 0.0
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Count no time meanwhile, for instance while a kernel is compiled."""
+        begin = time.monotonic()
+        yield
+        self._start += time.monotonic() - begin
 
     def spend(self, work: float) -> None:
         """Count some units of work."""

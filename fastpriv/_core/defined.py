@@ -99,7 +99,10 @@ class Defined:
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
         if _kind_of(self) is Defined:
-            raise InvalidInput(f"a {type(self).__name__} does not say what defines it")
+            raise InvalidInput(
+                f"a {type(self).__name__} does not say what defines it. "
+                "Use a class of fastpriv, or describe it as a matrix."
+            )
         kind = _kind_of(self).__name__
         fields = {name: _plain(value) for name, value in self.definition().items()}
         return {"fastpriv": self._family, "version": VERSION, "kind": kind, **fields}

@@ -9,11 +9,13 @@ what they get with all coefficients: a solution obeys its constraints up to a to
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastpriv._core.observing import emit
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.errors import SolverFailure, described
 
@@ -138,8 +140,17 @@ class Model:
         self._solver.setOptionValue("solver", method)
         # HiGHS counts the time of all runs of one model.
         self._solver.setOptionValue("time_limit", self._solver.getRunTime() + seconds)
+        begun = time.perf_counter()
         self._solver.run()
         status = self._solver.getModelStatus()
+        emit(
+            "solver",
+            solver="highs",
+            columns=self._solver.getNumCol(),
+            rows=self._solver.getNumRow(),
+            seconds=time.perf_counter() - begun,
+            status=self._solver.modelStatusToString(status),
+        )
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure(
                 f"HiGHS stopped with {described(self._solver.modelStatusToString(status))}"

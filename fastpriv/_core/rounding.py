@@ -85,7 +85,10 @@ def sum_up(parts: Iterable[float]) -> float:
         total = float(exact)
     if not math.isfinite(total):
         return total
-    short = Fraction(total) < sum(map(Fraction, terms))
+    try:
+        short = math.fsum([*terms, -total]) > 0.0  # its sign is exact
+    except OverflowError:
+        short = Fraction(total) < sum(map(Fraction, terms))
     return math.nextafter(total, math.inf) if short else total
 
 
@@ -284,7 +287,7 @@ def _float(rank: int) -> float:
 _AMPLE = 1e-9
 
 
-def roundoff(units: float) -> float:
+def roundoff(units: Number) -> Number:
     """Return so many units of roundoff: the relative error of so many operations in turn."""
     return units * ULP
 
@@ -298,11 +301,6 @@ def sum_error(terms: float, each: float) -> float:
     return (terms + each) * ULP
 
 
-def well_above(value: Number) -> Number:
-    """Return a positive number raised by 1e-9 of itself, where that many digits are not needed."""
-    return value * (1.0 + _AMPLE)
-
-
 def well_below(value: Number) -> Number:
-    """Return a positive number lowered by 1e-9 of itself, as :func:`well_above` does upwards."""
+    """Return a positive number lowered by 1e-9 of itself, where that many digits are not needed."""
     return value * (1.0 - _AMPLE)

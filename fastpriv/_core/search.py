@@ -152,27 +152,104 @@ class BestFirst(Generic[P]):
             heapq.heappush(self._open, (-part.bound, next(self._order), part))
 
 
-def crossing(
-    holds: Callable[[float], bool], start: float, top: float, step: float
-) -> tuple[float, float]:
-    """Return nearly neighbouring numbers of [0, top] between which a property is lost.
+#: Relative distance of two numbers at which a crossing counts as found.
+_CLOSE = 2.0**-51
+#: Growth of steps while only one side of a crossing is known.
+_GROWTH = 4.0
+#: Share of a secant step by which it is made longer, so that it ends on the other side.
+_BEYOND = 2.0**-10
+#: Number of steps in a row that may end on one side before the interval is halved.
+_ONE_SIDED = 12
+#: Largest number at which a crossing is sought.
+_LAST = 1e300
 
-    It is sought outwards from ``start`` in growing steps, for predicates that cost least there or
-    are decided there only. It is taken to be lost at ``top``; (0, 0) where it does not hold at 0.
-    An infinite ``top`` is returned where it still holds at 1e300.
+
+def crossing(
+    value: Callable[[float], float],
+    target: float,
+    start: float,
+    top: float,
+    step: float,
+    seen: Iterable[tuple[float, float]] = (),
+    relative: float = _CLOSE,
+) -> tuple[float, float]:
+    """Return nearly neighbouring numbers of [0, top] between which a falling value meets a target.
+
+    The value exceeds the target at the first number and does not at the second. Secant steps on
+    the logarithm of the value are made a little longer, so that both numbers approach the root.
+
+    Parameters
+    ----------
+    value : callable
+        At least 0, and falling up to rounding. It is taken to be at most the target at ``top``,
+        which is not asked.
+    target : float
+        The target, positive.
+    start, step : float
+        The first number, and about its distance from the second.
+    top : float
+        The end of the interval. If it is infinite, it is returned where the value still exceeds
+        the target at 1e300.
+    seen : iterable of (float, float)
+        Numbers whose values are known, and these values.
+    relative : float
+        Relative distance of the two numbers at which they are close enough.
+
+    Returns
+    -------
+    tuple
+        The two numbers; (0, 0) if the value does not exceed the target at 0.
     """
-    low, high, at = -1.0, top, start
-    while 0.0 < at < top and (low < 0.0 or high == top):
-        held = holds(at)
-        low, high = (at, high) if held else (low, at)
-        at, step = at + step if held else max(at - step, 0.0), 16.0 * step
-        if at > 1e300:
+    low, high, distance, repeated, passed = -1.0, top, step, 0, False
+    points: list[tuple[float, float]] = []
+    known = sorted(
+        ((at, math.log(found / target), found > target) for at, found in seen if found > 0.0),
+        key=lambda point: -abs(point[1]),
+    )
+    for at, log, exceeds in known:
+        low, high = (max(low, at), high) if exceeds else (low, min(high, at))
+        points.append((at, log))
+    at = _secant(points) if len(points) > 1 else start
+    while low < 0.0 or high == top or high - low > relative * high:
+        both = low >= 0.0 and high < top
+        if low < 0.0 and at <= 0.0:
+            at = 0.0
+        elif not low < at < high or (both and repeated > _ONE_SIDED):
+            edge = max(relative * high, _BEYOND * (high - low))
+            nearby = high - edge if at >= high else low + edge
+            at = nearby if both and not passed else low + 0.5 * (high - low)
+            passed, repeated = not passed, 0
+        else:
+            passed = False
+        if at > _LAST:
             return low, math.inf
-    if low < 0.0:
-        if not holds(0.0):
+        if at in (low, high):  # neighbouring doubles
+            break
+        found = value(at)
+        exceeds = found > target
+        repeated = repeated + 1 if points and exceeds is (points[-1][1] > 0.0) else 0
+        low, high = (at, high) if exceeds else (low, at)
+        if high == 0.0:
             return 0.0, 0.0
-        low = 0.0
-    return bisect(holds, low, high, relative=2.0**-51)
+        points.append((at, math.log(found / target) if found > 0.0 else -math.inf))
+        root = _secant(points)
+        if root != at and (root > at) is exceeds:  # otherwise the slope is one of rounding
+            distance = abs(root - at) if both else min(abs(root - at), _GROWTH * distance)
+        elif root == at and points[-1][1] == 0.0 and len(points) > 1:  # the root itself
+            distance = relative * at
+        elif not both:
+            distance *= _GROWTH
+        further = (_BEYOND * distance + relative * at) * 4.0 ** min(repeated, _ONE_SIDED)
+        at += distance + further if exceeds else -distance - further
+    return max(low, 0.0), high
+
+
+def _secant(points: list[tuple[float, float]]) -> float:
+    """Return the root of the line through the last two points; the last one if there is none."""
+    if len(points) < 2:
+        return points[-1][0]
+    (a, x), (b, y) = points[-2:]
+    return b - y * (b - a) / (y - x) if y != x and math.isfinite(y - x) else b
 
 
 def lost_near_zero(

@@ -70,9 +70,11 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
 def word(value: Any, name: str, known: Collection[str], listed: str | None = None) -> str:
     """Return ``value``, one of the known words; ``listed`` says where many of them can be read."""
     if not isinstance(value, str) or value not in known:
+        near = did_you_mean(value, known)
         raise InvalidInput(
-            f"{name} must be one of {listed or _some(known)}; got {described(value)}"
-            f"{did_you_mean(value, known) if isinstance(value, str) else ''}"
+            f"unknown {name} {described(value)}{near} It must be one of {listed or _some(known)}."
+            if near
+            else f"{name} must be one of {listed or _some(known)}; got {described(value)}."
         )
     return value
 
@@ -83,6 +85,13 @@ def _some(known: Collection[str]) -> str:
     if len(text) <= _LISTED:
         return text
     return f"{text[: text.rindex(', ', 0, _LISTED)]}, ... ({len(known)} in all)"
+
+
+def text(value: Any, name: str) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a text; got {described(value)}.")
+    return value
 
 
 def flag(value: Any, name: str) -> bool:
@@ -132,8 +141,21 @@ def items(values: Any, name: str, what: str) -> list[Any]:
         ) from None
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def array(values: Any, name: str) -> NDArray[Any]:
     """Return ``values`` as an array of real numbers, refusing what numpy would bend into one."""
+    if isinstance(values, str) and _is_number(values):
+        raise InvalidInput(
+            f"{name} must be a number or an array of numbers; got the text {described(values)}. "
+            f"Use float({described(values)})."
+        )
     if isinstance(values, str | os.PathLike):
         raise InvalidInput(
             f"{name} must be an array, got a {type(values).__name__}; read a file first, such as "

@@ -42,7 +42,9 @@ def load_kernels(*names: str) -> None:
     from fastpriv import kernels
 
     for name in names:
-        if hasattr(getattr(kernels, name), "declared"):  # not shipped, nor plain Python
+        kernel = getattr(kernels, name)
+        # Neither shipped nor plain Python, and not loaded before.
+        if hasattr(kernel, "declared") and kernel.declared[0] not in kernel.overloads:
             _compile((name, 0))
 
 
@@ -62,12 +64,12 @@ def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
     kernels = {name: it for name, it in KERNELS.items() if hasattr(it, "declared")}
     tasks = [(name, k) for name, kernel in kernels.items() for k in range(len(kernel.declared))]
     compiled = 0
+    if count := cache.missing(kernels.values()):
+        cache.announce(count)
     with progress_bar(len(tasks), "kernel", progress) as bar:
         if jobs > 1 and cache.writable_folder() is not None:
             with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_be_quiet) as pool:
                 for new in pool.map(_compile, tasks):
-                    if new:
-                        cache.announce()
                     compiled += new
                     bar.update(1)
             sum(map(_compile, tasks))  # this process loads what the others have compiled
@@ -88,7 +90,8 @@ def _compile(task: tuple[str, int]) -> int:
     from fastpriv import kernels
 
     name, which = task
-    kernel = getattr(kernels, name)
+    kernel = kernels.KERNELS[name]
+    setattr(kernels, name, kernel)  # in place of one that may be interpreted
     before = sum(kernel.stats.cache_misses.values())
     kernel.compile(kernel.declared[which])
     return int(sum(kernel.stats.cache_misses.values()) - before)

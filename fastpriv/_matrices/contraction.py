@@ -21,6 +21,8 @@ from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.results import Bracket
 
+#: Most rows whose pairs are listed by one kernel.
+_FEW_ROWS = 64
 #: Rows whose distances to all others are taken at once.
 _BLOCK = 256
 #: Increase of H (2 - H) if the sums of distributions, which are not normalised, are off by 1e-14.
@@ -61,6 +63,9 @@ def _pairs(
 
 def matrix_contraction(matrix: Floats) -> Bracket:
     """Largest contraction over all pairs of rows of a matrix, equal rows counted once."""
+    if len(matrix) <= _FEW_ROWS and matrix.size <= _BLOCK * _FEW_ROWS:
+        low, high = kernels.rows_contraction(np.require(matrix, np.float64, ["C", "W"]), UNSUMMED)
+        return Bracket(min(low, 1.0), min(high, 1.0))
     rows = np.unique(matrix, axis=0)
     rows = np.ascontiguousarray(rows[:, rows.any(axis=0)])
     floor = most = 0.0

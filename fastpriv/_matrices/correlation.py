@@ -61,7 +61,9 @@ def matrix_correlation(matrix: Floats, prior: Floats) -> Bracket:
 def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
     """Return the maximal correlation of R = off + gap I, for one record, from an accurate gap."""
     p = law[law > 0.0] / law.sum()
-    check.fits(len(p) ** 2, "the matrix of one row", "use a uniform law", check.MAX_MATRIX)
+    check.fits(
+        len(p) ** 2, "the matrix of one record", "use a uniform distribution", check.MAX_MATRIX
+    )
     unseen = off * SCALE if len(p) < len(law) else 0.0
     excess = np.hstack([gap * np.eye(len(p)), np.zeros((len(p), 1))])
     q = np.append((off + gap * p) * SCALE, unseen * (len(law) - len(p)))

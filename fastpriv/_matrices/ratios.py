@@ -134,6 +134,8 @@ def excesses(groups: Iterable[Pairs], epsilons: Floats) -> Floats:
 
 def rounded_slopes(epsilons: Floats) -> Floats:
     """Return e^epsilon - 1, rounded down past the library's 8 units of roundoff and 2 more."""
+    if len(epsilons) == 1:
+        return np.array([lowered(float(np.expm1(min(epsilons.item(), _LARGEST))), 12.0)])
     return np.asarray(lowered(np.expm1(np.minimum(epsilons, _LARGEST)), 12.0))
 
 
@@ -194,7 +196,7 @@ def joint_laws(first: Floats, second: Floats) -> Floats:
         possible = (first > 0.0)[:, :, None] & (second > 0.0)[:, None, :]
         if (possible & (pairs < NORMAL)).any():
             raise InvalidInput(
-                "two outputs together have a chance below the range of a double; merge outputs "
+                "two outputs together have a probability that underflows; merge outputs "
                 "that almost never occur before composing"
             )
     return pairs.reshape(len(first), -1)

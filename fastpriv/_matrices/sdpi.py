@@ -48,12 +48,21 @@ _NEWTON = 20
 _RAISES = 8
 #: Work that a search without a time limit may do.
 _WORK = 5e5
+#: Such a search with as many inputs as are searched gives up once this many times the first cells
+#: are open: most of these proofs need a thousand times the work, and then the cells soon grow.
+_OPEN = 2
+#: Cells between two looks at that.
+_FIRST_ROUND = 10
 #: Inputs up to which a step of linear algebra counts as cheap.
 _QUICK = 64
+#: Inputs up to which a symmetric matrix is diagonalised by rotations.
+_FEW = 16
 #: Parts of the width at which levels are tried before the gap itself.
 _PARTS = 3.0, 30.0
-#: Most local maxima that are followed up from one set of starts.
-_KEPT = 4
+#: Most local maxima that are followed up from one set of starts. A mechanism of least S* has many.
+_KEPT = 12
+#: The same for more inputs than are searched.
+_KEPT_LARGE = 4
 #: How far apart these are.
 _APART = 0.02
 #: Divergences below are left to rho^2.
@@ -87,16 +96,7 @@ class Ratios:
 
     def ratio(self, r: Floats) -> float:
         """Return a lower bound on D(rW || q)/D(r || p), 0 if r is too near p."""
-        u, size = r - self.p, len(self.p)
-        shift, logs = u @ self.excess, self.logs(u)
-        mean = np.maximum(self.q + shift, 0.0)
-        # D is convex in the mean, so an error e of the mean changes it by sum |ln(mean/q)| e.
-        off = sum_error(size, 8) * (np.abs(u) @ np.abs(self.excess)) + 2.0**-1000
-        depth = 1.0 + float(np.maximum(-logs, 0.0).max())
-        relative = sum_error(size + len(mean), 160) * depth
-        below = raised(divergence(r, self.p, u), size + 160)
-        above = divergence(mean, self.q, shift) * (1.0 - relative) - float(np.abs(logs) @ off)
-        return lowered(above / below, 8.0) if below >= _NEAR_PRIOR else 0.0
+        return kernels.sdpi_ratio(r, self.p, self.excess, self.q, _NEAR_PRIOR)
 
     def tilted(self, u: Floats, level: Floats | float) -> Floats:
         """Return p e^(h/l), h(x) = sum_y W[x, y] ln(rW/q)(y): F does not rise on the way there.
@@ -108,9 +108,12 @@ class Ratios:
         r = self.p * np.exp(h - h.max(axis=-1, keepdims=True))
         return np.asarray(r / r.sum(axis=-1, keepdims=True))
 
-    def climbed(self, starts: Floats) -> Floats:
-        """Return distributions of larger ratios, by some steps from each start."""
-        r = starts
+    def climbed(self, starts: Floats) -> tuple[Floats, Floats]:
+        """Return distributions of larger ratios, by some steps from each start, and the ratios."""
+        r, level = np.array(starts, order="C"), np.zeros(len(starts))
+        if len(self.p) <= _QUICK:
+            kernels.sdpi_climb(r, self.p, self.excess, self.q, _STEPS, level)
+            return r, level
         for _ in range(_STEPS):
             if self.clock.left() == 0.0:
                 break
@@ -119,7 +122,7 @@ class Ratios:
             above = ((self.q + u @ self.excess) * self.logs(u)).sum(axis=1)
             level = above / np.maximum(below, 1e-14)
             r = self.tilted(u, np.maximum(level, 1e-14)[:, None])
-        return r
+        return r, level
 
     def difference(self, r: Floats, level: float) -> float:
         """Return F(r) = l D(r || p) - D(rW || q)."""
@@ -134,6 +137,10 @@ class Ratios:
         Newton's method in the coordinates u / sqrt(r), with the absolute values of the
         curvatures, so that it leaves saddle points.
         """
+        if len(r) <= _FEW:
+            moved = r.copy()
+            kernels.sdpi_newton(moved, self.p, self.excess, self.q, level, _NEWTON)
+            return moved
         value = self.difference(r, level)
         for _ in range(_NEWTON):
             if r.min() <= 1e-14 or self.clock.left() < _step_seconds(len(r)):
@@ -179,7 +186,8 @@ class SdpiSearch:
         corners = 0.999 * np.eye(size)[np.argsort(p)[:64]] + 0.001 * p
         near = [p * (1.0 + t * self.tilt) for t in (-0.9, -0.5, -0.1, 0.1, 0.5, 0.9)]
         drawn = np.random.default_rng(0).dirichlet(np.full(size, 0.5), _STARTS)
-        self._offer(self.ratios.climbed(np.vstack([corners, near, 0.999 * drawn + 0.001 * p])))
+        starts = np.vstack([corners, near, 0.999 * drawn + 0.001 * p])
+        self._offer(*self.ratios.climbed(starts))
         for x in range(min(size, 64)):
             self._note(np.eye(size)[x])
         if self.law is None:  # rho^2 is approached near p
@@ -190,50 +198,64 @@ class SdpiSearch:
         if ratio > self.lower:
             self.lower, self.law = ratio, r
 
-    def _peak(self, r: Floats) -> Floats:
-        """Raise a ratio to a local maximum: F at that level is negative beside it."""
-        ratio = self.ratios.ratio(r)
-        for _ in range(_RAISES):
-            moved = self.ratios.minimiser(r, ratio) if ratio > 0.0 else r
-            reached = self.ratios.ratio(moved)
-            if reached <= raised(ratio, 4.0):
-                break
-            r, ratio = moved, reached
+    def _peak(self, r: Floats) -> Floats | None:
+        """Move to a local minimum of F at the best level, None near a known one.
+
+        If F is negative there, the ratio is larger, and the level is raised to it.
+        """
         self._note(r)
+        for _ in range(_RAISES):
+            level = self.lower
+            moved = self.ratios.minimiser(r, level) if level > 0.0 else r
+            if self._is_known(moved, _SAME):
+                return None
+            r = moved
+            self._note(r)
+            if self.lower <= raised(level, 4.0):
+                break
         return r
 
-    def _offer(self, laws: Floats) -> None:
+    def _is_known(self, r: Floats, apart: float) -> bool:
+        """Whether a distribution is not further from some peak."""
+        return any(np.abs(r - peak).max() <= apart for peak in self.peaks)
+
+    def _offer(self, laws: Floats, ratios: Floats) -> None:
         """Raise the best of some distributions, and keep those that are far from others."""
-        order = np.argsort([-self.ratios.ratio(r) for r in laws])
+        order = np.argsort(-ratios)
         kept: list[Floats] = []
+        most = _KEPT if len(self.ratios.p) <= _LARGEST else _KEPT_LARGE
         for r in laws[order]:
-            if len(kept) < _KEPT and all(np.abs(r - other).max() > _APART for other in kept):
+            if len(kept) < most and all(np.abs(r - other).max() > _APART for other in kept):
                 kept.append(r)
-        self.peaks.extend(self._peak(r) for r in kept)
+        for r in kept:
+            peak = self._peak(r)
+            if peak is not None:
+                self.peaks.append(peak)
 
     def narrow(self, gap: float, time_limit: float | None) -> None:
         """Prove smaller levels until the relative gap is met, or the time or work is used up."""
         load_kernels("sdpi_cells")
         meter = Meter(time_limit, _WORK)
+        patient = time_limit is not None or len(self.ratios.p) < _LARGEST
         width = self.upper / self.lower - 1.0
         for part in (*_PARTS, np.inf):
             while True:
                 level = self.lower * (1.0 + max(0.99 * gap, width / part))
                 if level >= self.upper:
                     break
-                better = self._prove(level, meter)
+                better = self._prove(level, meter, patient)
                 if better is None:
                     return
                 if not len(better):
                     self.upper = level
                     break
                 before = self.lower
-                self._offer(self.ratios.climbed(better[None]))
+                self._offer(*self.ratios.climbed(better[None]))
                 self._note(better)
                 if self.lower <= before:  # within rounding of the level
                     return
 
-    def _prove(self, level: float, meter: Meter) -> Floats | None:
+    def _prove(self, level: float, meter: Meter, patient: bool) -> Floats | None:
         """Return an empty array if a level is proved, None if it is open, else a counterexample."""
         ratios, p = self.ratios, self.ratios.p
         size = len(p)
@@ -250,10 +272,12 @@ class SdpiSearch:
         corners = np.eye(size) - p
         for x in range(size):
             cells[x, 1:] = np.delete(corners, x, axis=0)
-        count = size
-        while 0 < count <= _WAITING - 2 and meter.used() < meter.limit:
+        count, each, most = size, _ROUND, _WAITING - 2
+        if not patient:
+            each, most = _FIRST_ROUND, _OPEN * size
+        while 0 < count <= most and meter.used() < meter.limit:
             count, used = kernels.sdpi_cells(
-                cells, count, W, p, q, weights, level, touched, _ROUND, better
+                cells, count, W, p, q, weights, level, touched, each, better
             )
             meter.spend(used * size**3)
             if better.any():
@@ -266,6 +290,8 @@ class SdpiSearch:
 
 #: Most seconds of a step.
 _LONGEST_STEP = 1.0
+#: Relative width of a bracket that needs no other bound.
+_SLIGHT = 2.0**-36
 #: Probabilities of inputs and outputs below this number are not searched: rho^2 and eta have to do.
 _RARE = 2.0**-500
 
@@ -286,12 +312,15 @@ def matrix_sdpi(
     rows = np.ascontiguousarray(rows[:, rows.any(axis=0)])
     if len(rows) == 1:
         return SdpiConstant(0.0, 0.0, prior / prior.sum())
-    rho, eta = matrix_correlation(rows, p), matrix_contraction(rows)
-    lower, upper, law = lowered(rho.lower**2, 4.0), eta.upper, None
-    searched = upper > lower and min(p.min(), (p @ rows).min()) > _RARE
-    if searched and len(rows) == 2:
-        lower, upper, law = _two_inputs(rows, p, rho, lower, upper)
-    elif searched and _step_seconds(len(rows)) <= min(clock.left(), _LONGEST_STEP):
+    rho, law = matrix_correlation(rows, p), None
+    lower, common = lowered(rho.lower**2, 4.0), min(p.min(), (p @ rows).min()) > _RARE
+    if common and len(rows) == 2:
+        lower, upper, law = _two_inputs(rows, p, rho, lower)
+        common = False
+    else:
+        upper = matrix_contraction(rows).upper
+    searched = common and upper > lower
+    if searched and _step_seconds(len(rows)) <= min(clock.left(), _LONGEST_STEP):
         search = SdpiSearch(rows, p, lower, upper, clock)
         if len(rows) <= _LARGEST and 0.0 < search.lower < upper:
             search.narrow(gap, None if time_limit is None else clock.left())
@@ -370,10 +399,8 @@ def _logs(w: Floats, q: Floats, diff: Floats) -> Floats:
         return np.where(np.abs(diff) < 0.5 * q, np.log1p(diff / q), np.log(w / q))
 
 
-def _two_inputs(
-    rows: Floats, p: Floats, rho: Bracket, lower: float, upper: float
-) -> tuple[float, float, Floats]:
-    """Narrow the bounds on S* for two inputs; rho and eta are the first bounds."""
+def _two_inputs(rows: Floats, p: Floats, rho: Bracket, lower: float) -> tuple[float, float, Floats]:
+    """Bound S* for two inputs from below and above, starting from rho; eta is the last resort."""
     pair, order = _Pair(rows, p), [0, 1]
     if pair.curve(0.0)[1] < 0.0:
         pair, order = _Pair(rows[::-1].copy(), p[::-1].copy()), [1, 0]
@@ -385,9 +412,14 @@ def _two_inputs(
         best = 1e-4 * min(pair.p, pair.rest)
     law = np.array([pair.p + best, max(pair.rest - best, 0.0)])[order]
     lower = max(lower, reached * (1.0 - 4.0 * pair.error))
+    level, margin = max(reached, raised(rho.upper**2, 4.0)), 4.0 * pair.error
+    while slope > doubt and margin <= _SLIGHT and level * (1.0 + margin) < 1.0:
+        if _proved(pair, s, level * (1.0 + margin)):
+            return lower, level * (1.0 + margin), law
+        margin *= 2.0
+    upper = matrix_contraction(rows).upper
     if slope <= doubt:  # g is largest at p up to rounding, so that rho^2 and eta agree
         return lower, upper, law
-    level, margin = max(reached, raised(rho.upper**2, 4.0)), 4.0 * pair.error
     while level * (1.0 + margin) < upper:
         if _proved(pair, s, level * (1.0 + margin)):
             return lower, level * (1.0 + margin), law

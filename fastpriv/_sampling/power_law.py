@@ -323,7 +323,9 @@ class Sampler:
             if words[2] == 0 or self.reach + j > 60:
                 if self.law.high < FAR or bits.words(4).any():
                     return None, used
-                raise OverflowError("a draw beyond 64-bit integers; its chance is below 2^-320")
+                raise OverflowError(
+                    "a draw beyond 64-bit integers; its probability is below 2^-320"
+                )
             k += ((1 << j) - 1 << self.reach) + (words[3] >> (64 - self.reach - j))
             shift = 2 * j + 1 + self.reach - self.width
         else:

@@ -53,7 +53,8 @@ def tilt(epsilon: float) -> tuple[float, int]:
     """Return e^-epsilon as a number of any size."""
     if epsilon > _LARGEST:
         raise InvalidInput(
-            f"a law tilted by epsilon = {epsilon:g} cannot be sampled; use at most {_LARGEST:g}, "
+            f"a distribution tilted by epsilon = {epsilon:g} cannot be sampled; "
+            f"use at most {_LARGEST:g}, "
             "which moves nothing either"
         )
     value, power = scaled_exp(np.array([-epsilon]))

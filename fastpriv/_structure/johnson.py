@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
 from fastpriv._matrices.correlation import norm_bounds
@@ -67,7 +67,7 @@ def block_norms(entries: Floats, log_p: Floats, log_q: Floats) -> Bracket:
             low, high = norm_bounds(block)
             lower, upper = max(lower, low), max(upper, high)
     # Binomials of up to 2^n have logarithms of an ulp of n each; eight of them are added.
-    error = (16 * n + 256) * ULP
+    error = roundoff(16 * n + 256)
     return Bracket(max(lower - error, 0.0), upper + error if n > 1 else 0.0)
 
 

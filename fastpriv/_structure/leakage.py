@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, surprise
 from fastpriv._structure.rows import RowKernel
@@ -50,12 +50,12 @@ def tropical(vector: Floats, kernels: Sequence[RowKernel], join: np.ufunc) -> Fl
 
 def row_slack(kernels: Sequence[RowKernel]) -> float:
     """Bound the relative error of a probability after one multiplication by every kernel."""
-    return ULP * sum(2 * kernel.shape[0] + 6 for kernel in kernels)
+    return roundoff(sum(2 * kernel.shape[0] + 6 for kernel in kernels))
 
 
 def log_slack(kernels: Sequence[RowKernel]) -> float:
     """Bound the relative error of its logarithm if logarithms are added up."""
-    return ULP * (8 + sum(kernel.shape[0] for kernel in kernels))
+    return roundoff(8 + sum(kernel.shape[0] for kernel in kernels))
 
 
 def lost_losses(kernels: Sequence[RowKernel]) -> float:
@@ -109,7 +109,7 @@ def vector_leakages(
     """
     occurs = prior > 0 if logs is None else logs > -math.inf
     weights, bonus = prior, np.zeros_like(prior)
-    own = 0.0 if logs is None else 64.0 * ULP  # of the logs, if they were added up
+    own = 0.0 if logs is None else roundoff(64.0)  # of the logs, if they were added up
     if tilt is not None:
         bonus = tilt
         weights, logs, factor = tilted(prior, logs, tilt)
@@ -123,7 +123,7 @@ def vector_leakages(
         above, below = best + spent - shift, shift - spent - worst
         error = slack * np.minimum(4.0 * spent, 1.0) + (0.0 if tilt is None else 4.0 * slack)
         error += (log_slack(kernels) + own) * spent + lost_losses(kernels)
-        scale = (len(kernels) + 8) * ULP
+        scale = roundoff(len(kernels) + 8)
         above = np.maximum(above, 0.0) + error + scale * np.abs(best)
         below = np.maximum(below, 0.0) + error + scale * np.abs(worst)
     return Leakages(*(np.where(seen, v, 0.0) for v in (above, below)))
@@ -156,8 +156,8 @@ def vector_column(
     best = float(tropical(np.where(occurs, 0.0, -math.inf), columns, np.maximum)[0])
     mass = float(log_masses(weights, columns, logs)[0])
     slack = row_slack(kernels)
-    own = log_slack(kernels) + (0.0 if logs is None else 64.0 * ULP)
-    error = slack * min(1.0, -4.0 * mass) - own * mass - (len(y) + 8) * ULP * best
+    own = log_slack(kernels) + (0.0 if logs is None else roundoff(64.0))
+    error = slack * min(1.0, -4.0 * mass) - own * mass - roundoff(len(y) + 8) * best
     error += lost_losses(columns)
     return Column(best, mass, error)
 
@@ -195,5 +195,5 @@ def vector_gain(
         left[~occurs] = math.inf
     whole = -math.fsum(surprise(prior))
     size = float((np.abs(np.log(kept)) + np.abs(spread / kept)).max())
-    error = (16 * ULP + 6.0 * row_slack(kernels)) * (1.0 + size)
+    error = (roundoff(16) + 6.0 * row_slack(kernels)) * (1.0 + size)
     return min(max(0.0, whole - float(left.min())), whole) + error

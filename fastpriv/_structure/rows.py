@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, ULP, raised
+from fastpriv._core.rounding import LEAST, raised, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
@@ -49,7 +49,7 @@ def inner_level(epsilon: float, n: int, m: int, room: float = 8.0) -> float:
     add to ratios, to the root of a capacity and to the root of a contraction. The ``room``, in
     units of epsilon, is for measures that round the level of the matrix up.
     """
-    return max(0.0, epsilon - 2.0 * math.sqrt(m) * (n + 4) * ULP - room * ULP * epsilon)
+    return max(0.0, epsilon - roundoff(2.0 * math.sqrt(m) * (n + 4)) - roundoff(room) * epsilon)
 
 
 class RowKernel:
@@ -175,7 +175,9 @@ class Symmetric(RowKernel):
     @cached_property
     def matrix(self) -> Floats:  # type: ignore[override]
         """The m x m matrix: ``stay`` on the diagonal, ``off`` beside it."""
-        check.fits(self.m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
+        check.fits(
+            self.m**2, "the matrix of one record", "use records of fewer values", check.MAX_MATRIX
+        )
         matrix = np.full((self.m, self.m), self.off)
         np.fill_diagonal(matrix, self.stay)
         return matrix
@@ -280,6 +282,11 @@ class RowKernels(Sequence[RowKernel]):
         assignment[i] = len(self.distinct)
         return RowKernels([*self.distinct, kernel], assignment)
 
+    def part(self, rows: Sequence[int] | Ints) -> RowKernels:
+        """Return the kernels of some records, in the given order."""
+        used, assignment = np.unique(self.assignment[np.asarray(rows)], return_inverse=True)
+        return RowKernels([self.distinct[k] for k in used.tolist()], assignment.reshape(-1))
+
     def groups(self) -> Iterator[tuple[RowKernel, Ints]]:
         """Yield every distinct kernel with the records that use it."""
         yield from zip(self.distinct, self._users, strict=True)
@@ -369,11 +376,11 @@ class TiltedRow(RowKernel):
         super().__init__(matrix)
         self.logs = logs
         #: Bound on the error of ``log_relative``, in which two terms may cancel.
-        self.log_error = 16.0 * ULP * float(np.abs(logs).max())
+        self.log_error = roundoff(16.0) * float(np.abs(logs).max())
         self.occurs = law > 0.0
         self.base, self._epsilon = law, kernel.epsilon
         #: Bound on the relative error of the entries of the matrix.
-        self.error = (len(law) + 32) * ULP
+        self.error = roundoff(len(law) + 32)
 
     @cached_property
     def excess(self) -> Excess:

@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.counts import log_multinomials, types_array
 from fastpriv._structure.rows import RowKernel, Symmetric
@@ -66,7 +66,7 @@ def _powers(n: int, row: Floats) -> list[Floats]:
 def laws_error(n: int, matrix: Floats) -> float:
     """Bound the relative error of ``type_laws``: a product for each record, and sums over types."""
     m, outputs = matrix.shape
-    return ULP * float(n * (outputs + 1) + m * (n + 1) ** (outputs - 1))
+    return roundoff(float(n * (outputs + 1) + m * (n + 1) ** (outputs - 1)))
 
 
 def extreme_sums(n: int, logs: Floats, join: np.ufunc) -> Floats:
@@ -254,7 +254,7 @@ class TypePairs:
     @property
     def error(self) -> float:
         """Bound on the relative error of the tables."""
-        return laws_error(self.n, self.kernel.matrix) + 8.0 * ULP
+        return laws_error(self.n, self.kernel.matrix) + roundoff(8.0)
 
     def log_joint(self, log_weights: Floats) -> Floats:
         """Return ln of the sum of w(x) W[x, y] over pairs of types, from ln of w summed by type."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+
+from fastpriv._text.numbers import up
 
 #: A browser may load and run nothing for the page but the styles in it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
+#: Most rows of a table in a notebook.
+_LISTED = 20
+
 _STYLE = """
 .fp-audit{--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--card:#f6f8fa;--page:#fff;--blue:#0550ae;
+ --red:#b3261e;--redbg:#fdecea;--amber:#8a5300;--amberbg:#fff6e0;--green:#1a6b33;--greenbg:#e8f5ec;
  color:var(--ink);background:var(--page);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,
  "Helvetica Neue",Arial,sans-serif;overflow-wrap:anywhere;box-sizing:border-box;
  max-width:72rem;margin:0 auto;padding:1.25rem 1rem 3rem}
@@ -38,9 +44,21 @@ _STYLE = """
 .fp-audit tbody th{font-weight:600}
 .fp-audit .num{font-variant-numeric:tabular-nums;font-weight:600;color:var(--blue)}
 .fp-audit .w1{width:27%}.fp-audit .w2{width:21%}
+.fp-audit .verdict{border:1px solid;border-left-width:.5rem;border-radius:.5rem;
+ padding:.75rem .9rem;margin-top:1rem}
+.fp-audit .verdict>b{display:block;font-size:1.35rem;line-height:1.3}
+.fp-audit .verdict p,.fp-audit .verdict li{color:var(--ink)}
+.fp-audit .bad{color:var(--red);background:var(--redbg)}
+.fp-audit .bad li{color:var(--red);font-weight:600}
+.fp-audit .warn{color:var(--amber);background:var(--amberbg)}
+.fp-audit .good{color:var(--green);background:var(--greenbg)}
+.fp-audit dl{display:grid;grid-template-columns:minmax(8rem,27%) 1fr;gap:.3rem .6rem;margin:.5rem 0}
+.fp-audit dt{font-weight:600}.fp-audit dd{margin:0}
+.fp-audit details{margin-top:2.2rem}.fp-audit summary{font-weight:600;cursor:pointer}
 .fp-audit ul{padding-left:1.2rem;margin:.5rem 0}.fp-audit li{margin:.35rem 0}
 @media (prefers-color-scheme:dark){
- .fp-audit{--ink:#e6edf3;--soft:#9da7b3;--line:#3d444d;--card:#161b22;--page:#0d1117;--blue:#79c0ff}}
+ .fp-audit{--ink:#e6edf3;--soft:#9da7b3;--line:#3d444d;--card:#161b22;--page:#0d1117;--blue:#79c0ff;
+  --red:#ff9a8f;--redbg:#3a1512;--amber:#f0c36a;--amberbg:#33270d;--green:#7fd99a;--greenbg:#10301b}}
 @media (min-width:50rem),print{
  .fp-audit .plots{grid-template-columns:1fr 1fr}
  .fp-audit figure:first-child{grid-row:span 2}}
@@ -49,10 +67,13 @@ _STYLE = """
  .fp-audit table,.fp-audit tbody,.fp-audit tr,.fp-audit tbody th,.fp-audit td{display:block}
  .fp-audit tr{border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0;padding:.5rem .75rem}
  .fp-audit tbody th,.fp-audit td{border:0;padding:.12rem 0}
- .fp-audit .num{font-size:1.15rem}}
+ .fp-audit .num{font-size:1.15rem}
+ .fp-audit dl{display:block}.fp-audit dd{margin:0 0 .5rem}}
 @media print{
  .fp-audit{--ink:#000;--soft:#444;--line:#bbb;--card:#fff;--page:#fff;--blue:#000;
+  --red:#a00;--redbg:#fff;--amber:#734500;--amberbg:#fff;--green:#14532b;--greenbg:#fff;
   font-size:10.5pt;max-width:none;padding:0 2px}
+ .fp-audit .verdict{-webkit-print-color-adjust:exact;print-color-adjust:exact;break-inside:avoid}
  .fp-audit tr,.fp-audit figure,.fp-audit .card,.fp-audit li{break-inside:avoid}
  .fp-audit h2{break-after:avoid}
  .fp-audit thead{display:table-header-group}
@@ -109,3 +130,39 @@ def listed(title: str, items: list[str]) -> str:
     """Return a list under a heading."""
     lines = "".join(f"<li>{escape(item)}</li>\n" for item in items)
     return f"<h2>{escape(title)}</h2>\n<ul>\n{lines}</ul>\n"
+
+
+def facts(title: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Return names and their values under a heading."""
+    lines = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>\n" for name, value in pairs)
+    return f"<h2>{escape(title)}</h2>\n<dl>\n{lines}</dl>\n"
+
+
+def fold(title: str, content: str) -> str:
+    """Return a part that is closed until a reader opens it; ``content`` is HTML already."""
+    return f"<details>\n<summary>{escape(title)}</summary>\n{content}</details>\n"
+
+
+def listing(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
+) -> str:
+    """Return a small table for notebooks: a title, at most 20 rows, and a note.
+
+    Texts are escaped. Floats are rounded up to six digits.
+    """
+    cells = [[_cell(value) for value in given] for given in rows]
+    left = len(cells) - _LISTED
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{cell}</td>' for cell in given)}</tr>\n" for given in cells[:_LISTED]
+    )
+    more = f"and {left:,} more rows; " if left > 0 else ""
+    small = f"<p><small>{escape(more + note)}</small></p>\n" if more or note else ""
+    return (
+        f"<div><b>{escape(title)}</b>\n<table>\n<thead><tr>{top}</tr></thead>\n"
+        f"<tbody>\n{body}</tbody>\n</table>\n{small}</div>\n"
+    )
+
+
+def _cell(value: object) -> str:
+    return escape(up(value, 6) if isinstance(value, float) else str(value))

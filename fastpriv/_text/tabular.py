@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fastpriv._core.extras import optional
-from fastpriv._text.numbers import up
+from fastpriv._text import html
+from fastpriv._text.numbers import down, up
 
 #: Characters that LaTeX reads as commands, and how they are written.
 _TEX = {
@@ -26,6 +27,11 @@ _TEX = {
 #: Characters with which spreadsheets begin formulas.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
+#: Significant digits in a notebook.
+_DIGITS = 6
+#: How the names of columns end that hold lower bounds.
+_FROM_BELOW = ("lower", "bound")
+
 
 class Tabular(ABC):
     """A result that is a table: named columns of equal length."""
@@ -33,6 +39,12 @@ class Tabular(ABC):
     @abstractmethod
     def columns_of_table(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns by name."""
+
+    def _repr_html_(self) -> str:
+        columns = self.columns_of_table()
+        shown = [[_short(name, value) for value in c] for name, c in columns.items()]
+        rows = list(zip(*shown, strict=True))
+        return html.listing(repr(self).splitlines()[0], list(columns), rows)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame (needs the extra ``fastpriv[tables]``)."""
@@ -74,6 +86,13 @@ class Tabular(ABC):
             r"\end{tabular}",
         ]
         return written("\n".join(lines) + "\n", path)
+
+
+def _short(name: str, value: Any) -> object:
+    """Return a number in six digits, lower bounds rounded down and all others up."""
+    if not isinstance(value, float):
+        return "" if value is None else value
+    return down(value, _DIGITS) if name.endswith(_FROM_BELOW) else up(value, _DIGITS)
 
 
 def _cell(value: Any) -> str:

@@ -15,6 +15,7 @@ from fastpriv._sampling.thresholds import ManyThresholds
 from fastpriv.channels.base import AbstractChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.priors import Dense, Distribution
+from fastpriv.priors.base import as_prior
 from fastpriv.spaces import Space
 
 __all__ = ["Channel"]
@@ -66,8 +67,18 @@ class Channel(AbstractChannel):
     def table(self) -> Floats:
         return self._table
 
-    def output_distribution(self, prior: Distribution) -> Dense:
-        return Dense.of(prior.probabilities() @ self._table, self.output_space)
+    @cached_property
+    def cube(self) -> Floats:
+        """The matrix as a stack of one channel, for kernels."""
+        return self._table[None]
+
+    def output(self, prior: Distribution | ArrayLike) -> Dense:
+        """Return the distribution of the output when the database follows ``prior``."""
+        if type(prior) is not Dense or prior.space.sizes != self.space.sizes:
+            prior = as_prior(prior, self.space)
+        return Dense.of(prior.probabilities().dot(self._table), self.output_space)
+
+    output_distribution = output
 
     def column_maxima(self) -> Floats:
         """Return the largest p(y|x) over x, for every output y."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards, raised_beside
 from fastpriv._matrices.tilted import distances
@@ -125,7 +125,7 @@ class ProductChannel(AbstractChannel):
     @property
     def matrix_error(self) -> float:
         """Bound on the relative error of entries, which are products over records."""
-        return 8.0 * (self.space.n + 4) * ULP
+        return roundoff(8.0 * (self.space.n + 4))
 
     def output_distribution(self, prior: Distribution) -> Distribution:
         return prior.through(self.kernels)

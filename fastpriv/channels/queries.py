@@ -13,19 +13,20 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property, singledispatch
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, surprise
 from fastpriv._structure.counts import log_binomials, log_multinomials
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.sums import (
     Odds,
+    group_score_law,
     histogram_law,
     histogram_scores,
     largest_odds,
@@ -46,6 +47,8 @@ _GROUPS = 1 << 14
 #: Most values of one group.
 _VALUES = 1 << 12
 Group = tuple[int, ...]
+#: An array of answers or of probabilities.
+Numbers = TypeVar("Numbers", Ints, Floats)
 #: Most steps of a search for reachable sums.
 _STEPS = 1 << 36
 #: Probabilities of ones that count as zero.
@@ -130,6 +133,16 @@ class Query(ABC):
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
         """Return logs of the joint distribution [v, answer] of record i and the answer."""
         raise NotImplementedError
+
+    def group_law(self, prior: Distribution, group: Sequence[int]) -> Floats:
+        """Return the joint distribution [setting, answer] of a group of records and the answer.
+
+        Settings of the group are in C order. The general algorithm lists the databases.
+        """
+        lines = group_lines(self.listed(), self.space.sizes, tuple(group))
+        weights = group_lines(prior.probabilities(), self.space.sizes, tuple(group))
+        laws = [np.bincount(a, p, self.answers) for a, p in zip(lines, weights, strict=True)]
+        return np.asarray(np.stack(laws), np.float64)
 
     @abstractmethod
     def prior(self, law: Floats) -> Distribution:
@@ -272,8 +285,8 @@ class Listed(Query):
         return first, second
 
 
-def group_lines(values: Ints, sizes: tuple[int, ...], group: Group) -> Ints:
-    """Return the answers of all databases, one line for each value of a group of records."""
+def group_lines(values: Numbers, sizes: tuple[int, ...], group: Group) -> Numbers:
+    """Return numbers of all databases, one line for each value of a group of records in order."""
     shape = [sizes[i] for i in group]
     # One axis for each record of the group, and one for all records between two of them.
     ends = zip((-1, *group), (*group, len(sizes)), strict=True)
@@ -281,7 +294,8 @@ def group_lines(values: Ints, sizes: tuple[int, ...], group: Group) -> Ints:
     split = [size for both in zip(between, shape, strict=False) for size in both]
     grid = values.reshape(*split, between[-1])
     moved = np.moveaxis(grid, range(1, 2 * len(group), 2), range(len(group)))
-    return moved.reshape(math.prod(shape), -1)
+    lines: Numbers = moved.reshape(math.prod(shape), -1)
+    return lines
 
 
 def pairs_of(codes: Ints, answers: int) -> Ints:
@@ -398,6 +412,12 @@ class Sum(Query):
         used = Counter(self.which[list(group)].tolist())
         return [(t, c - used[t]) for t, c in enumerate(self.counts) if c > used[t]]
 
+    def sums_beside(self, group: Group) -> tuple[Ints, Ints]:
+        """Return the sums that the records outside a group can have, and those of the group."""
+        used = Counter(self.which[list(group)].tolist())
+        rest = np.flatnonzero(self._ways(self._others(group)))
+        return rest, np.flatnonzero(self._ways(list(used.items())))
+
     @cached_property
     def _all(self) -> Ints:
         return self._ways(self._others(()))
@@ -445,6 +465,10 @@ class Sum(Query):
     def log_row_law(self, prior: Distribution, i: int) -> Floats:
         """Return logs of the joint distribution [v, sum] of record i and the sum."""
         return log_row_score_law(prior, self.scores, self.which, i)
+
+    def group_law(self, prior: Distribution, group: Sequence[int]) -> Floats:
+        """Return the joint distribution [setting, sum] of a group of records and the sum."""
+        return group_score_law(prior, self.scores, self.which, group)
 
     def prior(self, law: Floats) -> Distribution:
         """Return a prior with that distribution of the sum: exchangeable bits for a count."""
@@ -610,6 +634,11 @@ class Histogram(Query):
         """Return logs of the joint distribution [v, histogram] of record i and the histogram."""
         return self._inside(log_row_score_law(prior, [histogram_scores(prior)], self.kinds(), i))
 
+    def group_law(self, prior: Distribution, group: Sequence[int]) -> Floats:
+        """Return the joint distribution [setting, histogram] of a group and the histogram."""
+        law = group_score_law(prior, [histogram_scores(prior)], self.kinds(), group)
+        return self._inside(np.pad(law, ((0, 0), (0, len(self._place) - law.shape[1]))))
+
     def _inside(self, per_sum: Floats) -> Floats:
         """Turn numbers by the sum of digits [..., sum] into numbers by histogram."""
         return np.asarray(per_sum[..., np.flatnonzero(self._place >= 0)])
@@ -706,12 +735,12 @@ def _log(p: float, rest: float) -> float:
 def corner_error(n: int, low: Chance, high: Chance) -> float:
     """Bound on the relative error of ``corner_laws`` and of a mean under one."""
     chances = (p for p in (*low, *high) if p > _NEVER)
-    return (32 * n + 64) * ULP * (1.0 - math.log(min(chances)))
+    return roundoff(32 * n + 64) * (1.0 - math.log(min(chances)))
 
 
 def _law_error(space: Space) -> float:
     """Bound the relative error of products of n probabilities and sums over record values."""
-    return (space.n * (max(space.sizes) + 2) + 16) * ULP
+    return roundoff(space.n * (max(space.sizes) + 2) + 16)
 
 
 def _sumset(a: Ints, b: Ints) -> Ints:
@@ -805,4 +834,4 @@ def _sum_group_ways(query: Sum, group: tuple[int, ...]) -> list[Ways]:
 def ways_error(query: Query) -> float:
     """Bound the error of the logarithms of ``slice_ways``."""
     n = query.space.n
-    return 64.0 * ULP * (n + 4.0) * (math.log(n + 2.0) + math.log(max(query.space.sizes)))
+    return roundoff(64.0) * (n + 4.0) * (math.log(n + 2.0) + math.log(max(query.space.sizes)))

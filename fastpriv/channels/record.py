@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv._sampling.source import Source
@@ -51,7 +51,7 @@ class ColumnsChannel(AbstractChannel):
         if not self.columns or not all(
             isinstance(column, AbstractChannel) and column.space.n == 1 for column in self.columns
         ):
-            raise InvalidInput("columns must be channels on one row each, and at least one")
+            raise InvalidInput("columns must be channels on one record each, and at least one")
         self.space = Space.of(tuple(column.space.sizes[0] for column in self.columns))
 
     @property
@@ -111,7 +111,7 @@ class ColumnsChannel(AbstractChannel):
     def matrix_error(self) -> float:
         """Bound on the relative error of entries, which are products over columns."""
         own = sum(column.matrix_error for column in self.columns)
-        return 2.0 * own + 8.0 * (self.space.n + 4) * ULP
+        return 2.0 * own + roundoff(8.0 * (self.space.n + 4))
 
     def draw(self, rows: Codes, source: Source) -> Codes:
         drawn = [

@@ -20,7 +20,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.defined import load
-from fastpriv._core.rounding import LEAST, NORMAL, ULP, raised, round_up
+from fastpriv._core.rounding import LEAST, NORMAL, raised, round_up, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
@@ -66,7 +66,7 @@ def tilted_draws(law: Distribution, rows: Ints, epsilon: float, source: Source) 
 
     Cost O(N) for every distinct x and O(n m) for each draw.
     """
-    vector = law.as_dense("sampling a tilted law", _MAX_DRAWN).probabilities()
+    vector = law.as_dense("sampling a tilted distribution", _MAX_DRAWN).probabilities()
     return States.dense(vector, law.space.sizes).draws(rows, epsilon, source)
 
 
@@ -118,7 +118,7 @@ class TypeTilt:
         slack = row_slack(RowKernels([kernel], np.zeros(self.n, dtype=np.int64)))
         largest = float(np.abs(self.log_each).max() + self.sizes.max())
         #: Bound on the error of sums of a few of these logarithms.
-        self.error = 4.0 * slack + 64.0 * ULP * (1.0 + largest + self.n * kernel.epsilon)
+        self.error = 4.0 * slack + roundoff(64.0) * (1.0 + largest + self.n * kernel.epsilon)
 
     @cached_property
     def pairs(self) -> TypePairs:
@@ -253,12 +253,12 @@ class TiltedChannel(AbstractChannel):
     @property
     def entry_error(self) -> float:
         """Bound on the relative error of the entries of the matrix."""
-        return (40 * self.space.n + sum(self.space.sizes) + 32) * ULP
+        return roundoff(40 * self.space.n + sum(self.space.sizes) + 32)
 
     @property
     def matrix_error(self) -> float:
         """Bound on the relative error: products over records, divided by sums over values."""
-        return 8.0 * (self.space.n * (max(self.space.sizes) + 2) + 16) * ULP
+        return roundoff(8.0 * (self.space.n * (max(self.space.sizes) + 2) + 16))
 
     def widened(self, bracket: Bracket) -> Bracket:
         """Bounds on a capacity or a contraction, for the error of the matrix it was computed from.

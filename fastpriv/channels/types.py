@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._sampling.sequential import Tree, alike, shuffle
@@ -75,7 +75,9 @@ class TypeChannel(AbstractChannel):
             total = math.fsum(made.class_masses[made.all_classes.row == x])
             if abs(total - 1.0) > check.SUM_TOLERANCE:
                 raise InvalidInput(
-                    f"the law of the output given type {x} sums to {described(total)}, not 1"
+                    f"the distribution of the output given type {x} sums to "
+                    f"{described(total)}, not 1. "
+                    "Divide it by its sum."
                 )
         return made
 
@@ -218,4 +220,4 @@ def log_type_weights(types: Types, prior: Exchangeable) -> Floats:
 
 def type_error(n: int) -> float:
     """Bound the relative error of sizes of classes, which come from logarithms, and of weights."""
-    return (16 * n + 128) * ULP
+    return roundoff(16 * n + 128)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, NORMAL, raised
+from fastpriv._core.rounding import LEAST, NORMAL, lowered, raised
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.ratios import (
@@ -39,7 +39,8 @@ from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.inputs import as_channel, is_stack, stacked
+from fastpriv.measures.inputs import is_stack, stacked
+from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -50,15 +51,28 @@ _UNDERFLOW = 600.0
 
 
 @overload
-def hockey_stick(channel: AbstractChannel, epsilon: float) -> float: ...
+def hockey_stick(
+    channel: AbstractChannel,
+    epsilon: float,
+    *,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+) -> float: ...
 @overload
 def hockey_stick(
-    channel: AbstractChannel | ArrayLike, epsilon: ArrayLike, *, out: Floats | None = ...
+    channel: AbstractChannel | ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    out: Floats | None = ...,
 ) -> float | Floats: ...
 def hockey_stick(
     channel: AbstractChannel | ArrayLike,
     epsilon: float | ArrayLike,
     *,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
     out: Floats | None = None,
 ) -> float | Floats:
     """Compute the smallest delta at which a mechanism is (epsilon, delta)-DP.
@@ -73,6 +87,14 @@ def hockey_stick(
         the output distribution for value x.
     epsilon : float or array
         Privacy levels in nats, at least 0.
+    neighbours : array or sparse array, optional
+        Databases that must be hard to distinguish. Default: those that differ in one record. Pairs
+        (k, 2) of integers, or a matrix of zeros and ones, are the edges of a graph. A matrix of
+        other numbers has distances d, which multiply
+        epsilon. Distances of a graph stand for its edges.
+    group : int
+        Number of records in which neighbours may differ. With a graph, the number of its edges
+        between neighbours.
     out : array, optional
         Array that receives the deltas of a stack.
 
@@ -97,14 +119,28 @@ def hockey_stick(
     >>> round(fp.hockey_stick(fp.HammingChannel(1_000_000, 2, 1.0), 0.5), 6)
     0.287649
     """
+    group = group_size(group)
+    usual = neighbours is None and group == 1 and out is None
+    if usual and isinstance(channel, Channel) and isinstance(epsilon, float):
+        return _one_delta(channel, epsilon)
     given = check.array(epsilon, "epsilon")
     epsilons = check.floats(given.reshape(-1), "epsilon", 1)
-    if is_stack(channel, out):
+    if is_stack(channel, out) and neighbours is None and group == 1:
         return _stack_deltas(channel, epsilons, given.shape, out)
-    mechanism = as_channel(channel)
-    deltas = np.minimum(excess(mechanism, epsilons), 1.0)
-    deltas[epsilons >= neighbour_level(mechanism)] = 0.0
+    deltas = np.zeros(len(epsilons))
+    for d, mechanism in with_neighbours(channel, neighbours, group):
+        scaled = epsilons if d == 1.0 else np.asarray(lowered(epsilons * d, 2.0))
+        found = np.minimum(excess(mechanism, scaled), 1.0)
+        found[scaled >= neighbour_level(mechanism)] = 0.0
+        deltas = np.maximum(deltas, found)
     return float(deltas[0]) if given.ndim == 0 else deltas.reshape(given.shape)
+
+
+def _one_delta(channel: Channel, epsilon: float) -> float:
+    """Return delta of a matrix at one epsilon."""
+    check.real(epsilon, "epsilon", least=0.0)
+    deltas = np.minimum(excess(channel, np.array([epsilon])), 1.0)
+    return deltas.item() if epsilon < neighbour_level(channel) else 0.0
 
 
 def _stack_deltas(
@@ -122,7 +158,13 @@ def _stack_deltas(
     return stacked(run, alone, channel, None, out, shape)
 
 
-def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> float:
+def hockey_stick_epsilon(
+    channel: AbstractChannel | ArrayLike,
+    delta: float,
+    *,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
+) -> float:
     """Compute the smallest epsilon at which a mechanism is (epsilon, delta)-DP.
 
     This is the inverse of :func:`hockey_stick`. For each pair of neighbours, delta is piecewise
@@ -134,6 +176,8 @@ def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> 
         The mechanism.
     delta : float
         Probability in [0, 1]. With 0 the result is the differential privacy level.
+    neighbours, group
+        Other neighbours, or groups of records, as for :func:`hockey_stick`.
 
     Returns
     -------
@@ -152,9 +196,15 @@ def hockey_stick_epsilon(channel: AbstractChannel | ArrayLike, delta: float) -> 
     0.5
     """
     target = check.real(delta, "delta", least=0.0, most=1.0)
-    mechanism = as_channel(channel)
-    level = neighbour_level(mechanism)
-    return min(level, excess_crossing(mechanism, target)) if target > 0.0 else level
+    levels = [0.0]
+    for d, mechanism in with_neighbours(channel, neighbours, group_size(group)):
+        level = neighbour_level(mechanism)
+        if target == 1.0:
+            level = 0.0  # every mechanism is (0, 1)-private
+        elif target > 0.0:
+            level = min(level, excess_crossing(mechanism, target))
+        levels.append(per_distance(level, d))
+    return max(levels)
 
 
 @singledispatch
@@ -166,13 +216,17 @@ def excess(channel: AbstractChannel, epsilons: Floats) -> Floats:
 @excess.register
 def _dense_excess(channel: Channel, epsilons: Floats) -> Floats:
     """With one record, compare all pairs of rows of a small matrix in one call."""
-    matrix = channel.table()
-    if channel.space.n > 1 or len(matrix) * matrix.size > _FEW:
+    if not _is_small(channel):
         return excesses(neighbour_laws(channel), epsilons)
-    deltas = np.empty_like(epsilons)
-    slopes = rounded_slopes(epsilons)
-    kernels.stack_excess(matrix[None], epsilons, slopes, math.inf, deltas[None])
-    return deltas
+    deltas = np.empty((1, len(epsilons)))
+    kernels.stack_excess(channel.cube, epsilons, rounded_slopes(epsilons), math.inf, deltas)
+    return np.asarray(deltas[0])
+
+
+def _is_small(channel: Channel) -> bool:
+    """Whether it has one record, with few enough values to compare all pairs in one call."""
+    values, outputs = channel.table().shape
+    return len(channel.space.sizes) == 1 and values * values * outputs <= _FEW
 
 
 @excess.register

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, lowered, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity, repeated, rewarded_law
 from fastpriv._matrices.tilted import perturbed
@@ -200,7 +200,7 @@ def _type_capacity(channel: TypeChannel, gap: float) -> Bracket:
     D = type_divergences(channel, weights)
     # Terms have relative errors of the sizes of classes, even if they nearly cancel.
     terms = int(np.bincount(channel.all_classes.row).max())
-    off = type_error(channel.space.n) + (terms + 256) * ULP
+    off = type_error(channel.space.n) + roundoff(terms + 256)
     slack = off * (2.0 * D + 4.0 * np.sqrt(D))
     lower = math.fsum(weights * (D - slack)) / math.fsum(weights)
     return Bracket(max(0.0, lowered(lower, 8.0)), float((D + slack).max()))

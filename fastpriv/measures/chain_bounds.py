@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.priors.markov import Markov, chain_information
@@ -35,7 +35,7 @@ def leakage_bounds(chain: Markov, kernels: RowKernels) -> tuple[Bracket, Bracket
     least the sum of the records' smallest values. A recursion bounds the probability of an output:
     every step uses the least or the most likely output for each state.
     """
-    n, error = chain.space.n, 16.0 * chain.space.n * (4 * len(chain.initial) + 16) * ULP
+    n, error = chain.space.n, roundoff(16.0 * chain.space.n * (4 * len(chain.initial) + 16))
     least, most = (_extreme_mass(chain, kernels, sign) for sign in (-1.0, 1.0))
     farthest = math.fsum(
         len(rows) * float(kernel.log_relative[:, kernel.column_maxima > 0.0].min())

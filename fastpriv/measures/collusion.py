@@ -1,8 +1,10 @@
-"""Collusion: the information about private data in two outputs together."""
+"""Collusion: the information about private data in several outputs together."""
 
 from __future__ import annotations
 
 import math
+import string
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,34 +26,37 @@ __all__ = ["Collusion", "collusion"]
 _NOTHING = 1e-12
 #: Bounds are raised by more than the relative error of an information.
 _UP = 1.0 + INFORMATION_ERROR
+#: Most agents: each takes two letters of a formula for sums of products.
+_MOST_AGENTS = 12
 
 
 @dataclass(frozen=True, repr=False)
 class Collusion:
-    """Information about S in two outputs together, and bounds from each output alone.
+    """Information about S in several outputs together, and bounds from each output alone.
 
     All informations are in nats. See :func:`collusion`.
 
     Attributes
     ----------
     exact : float
-        I(S; Y1, Y2).
+        I(S; Y1, ..., Yk).
     alone : tuple of float
-        I(S; Y1) and I(S; Y2).
+        I(S; Yi) of each output.
     markov : tuple of str
-        The variables among "S", "Y1", "Y2" that make the other two conditionally independent.
+        "S" if the outputs are independent given S. "Yi" if S is independent of the other outputs
+        given Yi.
     lemma_2 : float
-        Bound of Lemma 2. Infinite if the three variables form no Markov chain in any order.
+        Bound of Lemma 2. Infinite if no such independence holds.
     coefficient : Bracket
-        The larger of the two constants S*(X_i; Y_i); lambda in Theorem 4.
+        The largest of the constants S*(X_i; Y_i); lambda in Theorem 4.
     condition : bool or None
-        Whether I(Y1; Y2) >= lambda I(X1; X2), the condition of Theorem 4. None if the bracket of
-        lambda does not decide it.
+        Whether T(Y) >= lambda T(X), the condition of Theorem 4. T is the total correlation, for two
+        agents I(Y1; Y2) and I(X1; X2). None if the bracket of lambda does not decide it.
     theorem_4 : float
-        lambda I(S; X1, X2), plus lambda I(X1; X2) - I(Y1; Y2) if this difference is positive. It is
+        lambda I(S; X1, ..., Xk), plus lambda T(X) - T(Y) if this difference is positive. It is
         positive if the condition fails; the proof of the theorem then gives this bound.
     corollary_2 : float
-        The same with H(S) in place of I(S; X1, X2).
+        The same with H(S) in place of I(S; X1, ..., Xk).
 
     Examples
     --------
@@ -63,7 +68,7 @@ class Collusion:
     """
 
     exact: float
-    alone: tuple[float, float]
+    alone: tuple[float, ...]
     markov: tuple[str, ...]
     lemma_2: float
     coefficient: Bracket
@@ -77,48 +82,49 @@ class Collusion:
         return min(self.lemma_2, self.theorem_4, self.corollary_2)
 
     def __repr__(self) -> str:
-        return (
-            f"Collusion(exact={self.exact:.6g}, alone=({self.alone[0]:.6g}, {self.alone[1]:.6g}), "
-            f"bound={self.bound:.6g})"
-        )
+        alone = ", ".join(f"{value:.6g}" for value in self.alone)
+        return f"Collusion(exact={self.exact:.6g}, alone=({alone}), bound={self.bound:.6g})"
 
 
 def collusion(
     joint: ArrayLike,
     channel_1: AbstractChannel | ArrayLike,
     channel_2: AbstractChannel | ArrayLike,
+    *channels: AbstractChannel | ArrayLike,
 ) -> Collusion:
-    """Compute the information about private data in two outputs together, with upper bounds.
+    """Compute the information about private data in several outputs together, with upper bounds.
 
-    S is private. The inputs X1 and X2 depend on S, and each has its own mechanism. Two outputs may
-    reveal S although each output alone reveals nothing, for example if S = Y1 xor Y2.
+    S is private. The inputs X1, ..., Xk depend on S, and each has its own mechanism. Outputs may
+    reveal S together although each output alone reveals nothing, for example if S = Y1 xor Y2.
 
     Parameters
     ----------
-    joint : array [s, x] or [s, x1, x2]
+    joint : array [s, x] or [s, x1, ..., xk]
         Joint distribution of S and the inputs. The mechanisms share one input x, or have their own
-        inputs x1 and x2.
-    channel_1, channel_2 : channel or 2-D array
-        The mechanisms.
+        inputs.
+    channel_1, channel_2, *channels : channel or 2-D array
+        The mechanisms, two to twelve.
 
     Returns
     -------
     Collusion
-        ``exact`` has a relative error of about 1e-13. Bounds are rounded up. Cost O(|S| K1 K2) plus
-        one pass over the joint distribution.
+        ``exact`` has a relative error of about 1e-13. Bounds are rounded up. Cost O(|S| K1 ... Kk)
+        plus one pass over the joint distribution for each agent.
 
     Notes
     -----
     Lemma 2 of Makhdoumi-Fawaz 2013: I(S; Y1, Y2) <= I(S; Y1) + I(S; Y2) if the three form a Markov
-    chain in any order. If the order is S - Y1 - Y2, I(S; Y1, Y2) <= I(S; Y1).
+    chain in any order. If the order is S - Y1 - Y2, I(S; Y1, Y2) <= I(S; Y1). For more agents the
+    informations add up if the outputs are independent given S.
 
-    Theorem 4: let lambda = max S*(X_i; Y_i). If I(Y1; Y2) >= lambda I(X1; X2), then I(S; Y1, Y2) <=
-    lambda I(S; X1, X2). Without the condition, a comparison with independent X1, X2 (S* tensorises)
-    gives I(S; Y1, Y2) + I(Y1; Y2) <= lambda (I(S; X1, X2) + I(X1; X2)). ``theorem_4`` reports this
-    bound. Corollary 2 replaces I(S; X1, X2) by H(S).
+    Theorem 4, for any number of agents: let lambda = max S*(X_i; Y_i), and let T(X) = D(P(x1, ...,
+    xk) || P(x1) ... P(xk)) be the total correlation, I(X1; X2) for two. If T(Y) >= lambda T(X),
+    then I(S; Y) <= lambda I(S; X), all outputs and inputs together. Without the condition, a
+    comparison with independent inputs (S* tensorises) gives I(S; Y) + T(Y) <= lambda (I(S; X) +
+    T(X)). ``theorem_4`` reports this bound. Corollary 2 replaces I(S; X) by H(S).
 
-    I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2). So the condition holds only if X1, X2 are
-    independent, or if both constants are 0 or both are 1.
+    I(Y1; Y2) is at most S*(X1; Y1) S*(X2; Y2) I(X1; X2). So for two agents the condition holds only
+    if X1, X2 are independent, or if both constants are 0 or both are 1.
 
     Examples
     --------
@@ -130,36 +136,45 @@ def collusion(
     >>> fp.collusion(joint, np.eye(2), np.eye(2))
     Collusion(exact=0.693147, alone=(0, 0), bound=0.693147)
 
-    One record through two noisy channels:
+    One record through two noisy channels, and through three:
 
     >>> noisy = [[0.75, 0.25], [0.25, 0.75]]
     >>> result = fp.collusion([[0.4, 0.1], [0.1, 0.4]], noisy, noisy)
     >>> result.condition, result.lemma_2
     (False, inf)
+    >>> fp.collusion([[0.4, 0.1], [0.1, 0.4]], noisy, noisy, noisy)
+    Collusion(exact=0.0976478, alone=(0.0457005, 0.0457005, 0.0457005), bound=0.311749)
     """
-    first, second = as_channel(channel_1).nearest_matrix(), as_channel(channel_2).nearest_matrix()
-    law = _joint(joint, first, second)
-    outputs = np.einsum("sab,ay,bz->syz", law, first, second, optimize=True)
-    size = len(outputs)
+    given = (channel_1, channel_2, *channels)
+    if len(given) > _MOST_AGENTS:
+        raise InvalidInput(f"channels must be at most {_MOST_AGENTS}; got {len(given)}")
+    matrices = [as_channel(channel).nearest_matrix() for channel in given]
+    law = _joint(joint, matrices)
+    shared = law.ndim == 2
+    outputs = _outputs(law, matrices, shared)
+    agents, size = range(1, len(given) + 1), len(law)
     exact = _information(outputs.reshape(size, -1))
-    alone = _information(outputs.sum(axis=2)), _information(outputs.sum(axis=1))
-    # The information between two of them given the third.
-    left = {
-        "S": _conditional(outputs),
-        "Y1": _conditional(outputs.transpose(1, 0, 2)),
-        "Y2": _conditional(outputs.transpose(2, 0, 1)),
-    }
+    alone = tuple(_information(_kept(outputs, 0, i)) for i in agents)
+    # How far each of them is from making the others independent.
+    left = {"S": _mean(outputs, _total_correlation)}
+    for i in agents:
+        left[f"Y{i}"] = _mean(
+            np.moveaxis(outputs, i, 0), lambda part: _information(part.reshape(size, -1))
+        )
     markov = tuple(middle for middle, rest in left.items() if rest <= _NOTHING)
-    tops = {"S": sum(alone), "Y1": alone[0], "Y2": alone[1]}
+    tops = {"S": math.fsum(alone), **{f"Y{i}": alone[i - 1] for i in agents}}
     lemma = min(((tops[middle] + left[middle]) * _UP for middle in markov), default=math.inf)
-    pair = law.sum(axis=0)
-    parts = (first, pair.sum(axis=1)), (second, pair.sum(axis=0))
-    constants = [sdpi_constant(matrix, prior, time_limit=None) for matrix, prior in parts]
+    inputs = law.sum(axis=0)
+    marginals = [inputs if shared else _kept(inputs, i - 1) for i in agents]
+    constants = [
+        sdpi_constant(matrix, prior, time_limit=None)
+        for matrix, prior in zip(matrices, marginals, strict=True)
+    ]
     factor = Bracket(max(c.lower for c in constants), max(c.upper for c in constants))
-    between, seen = _information(pair), _information(outputs.sum(axis=0))
-    told = _information(law.reshape(size, -1))
-    prior = law.sum(axis=(1, 2))
-    entropy = -float(sum(p * math.log(p) for p in prior.tolist() if p > 0.0))
+    # A shared input is k copies of it.
+    between = (len(given) - 1) * _entropy(inputs) if shared else _total_correlation(inputs)
+    seen = _total_correlation(outputs.sum(axis=0))
+    told, entropy = _information(law.reshape(size, -1)), _entropy(_kept(law, 0))
     gap = max(factor.upper * between * _UP - seen / _UP, 0.0)
     condition = None
     if gap <= _NOTHING:
@@ -170,25 +185,45 @@ def collusion(
     return Collusion(exact, alone, markov, lemma, factor, condition, theorem, corollary)
 
 
-def _joint(joint: ArrayLike, channel_1: Floats, channel_2: Floats) -> Floats:
-    """Return the joint distribution of S, X1 and X2 from joint[s, x] or joint[s, x1, x2]."""
-    given, first, second = check.array(joint, "joint"), len(channel_1), len(channel_2)
-    law = check.law(given, "joint", given.ndim if given.ndim in (2, 3) else 3)
-    size = len(law) * max(first, channel_1.shape[1]) * max(second, channel_2.shape[1])
-    check.fits(size, "the law of all variables", "use smaller channels")
-    if law.ndim == 2:
-        if first != second or law.shape[1] != first:
-            raise InvalidInput(
-                f"joint[s, x] has {law.shape[1]} values of x, but the channels have {first} and "
-                f"{second} rows; give joint[s, x1, x2] if they read different data"
-            )
-        return np.asarray(np.einsum("sa,ab->sab", law, np.eye(first)))
-    if law.shape[1:] != (first, second):
+def _joint(joint: ArrayLike, matrices: list[Floats]) -> Floats:
+    """Check the joint distribution of S and the inputs, and that all arrays fit."""
+    given, agents = check.array(joint, "joint"), len(matrices)
+    law = check.law(given, "joint", 2 if given.ndim == 2 else agents + 1)
+    rows = tuple(len(matrix) for matrix in matrices)
+    if law.ndim == 2 and set(rows) != {law.shape[1]}:
         raise InvalidInput(
-            f"joint[s, x1, x2] has {law.shape[1]} and {law.shape[2]} values of x1 and x2, but the "
-            f"channels have {first} and {second} rows"
+            f"joint[s, x] has {law.shape[1]} values of x, but the channels have {_listed(rows)} "
+            "rows; give joint[s, x1, x2, ...] if they read different data"
         )
+    if law.ndim > 2 and law.shape[1:] != rows:
+        raise InvalidInput(
+            f"joint[s, x1, x2, ...] has {_listed(law.shape[1:])} values of the inputs, but the "
+            f"channels have {_listed(rows)} rows"
+        )
+    sizes = (max(matrix.shape) if law.ndim > 2 else matrix.shape[1] for matrix in matrices)
+    outputs = len(law) * math.prod(sizes)
+    size = outputs * law.shape[1] if law.ndim == 2 else outputs
+    check.fits(size, "the distribution of all variables", "use smaller channels")
     return law
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return " and ".join(map(str, numbers))
+
+
+def _outputs(law: Floats, matrices: list[Floats], shared: bool) -> Floats:
+    """Return the joint distribution of S and the outputs."""
+    letters = string.ascii_letters
+    ends = letters[: len(matrices)]
+    starts = "Z" * len(matrices) if shared else letters[26 : 26 + len(matrices)]
+    pairs = ",".join(f"{x}{y}" for x, y in zip(starts, ends, strict=True))
+    formula = f"z{starts[:1] if shared else starts},{pairs}->z{ends}"
+    return np.asarray(np.einsum(formula, law, *matrices, optimize=True))
+
+
+def _kept(joint: Floats, *axes: int) -> Floats:
+    """Return the distribution of some axes."""
+    return np.asarray(joint.sum(axis=tuple(set(range(joint.ndim)) - set(axes))))
 
 
 def _information(joint: Floats) -> float:
@@ -198,9 +233,21 @@ def _information(joint: Floats) -> float:
     return matrix_information(np.ascontiguousarray(rows), prior[prior > 0.0])
 
 
-def _conditional(joint: Floats) -> float:
-    """Mutual information of the last two axes given the first."""
-    given = joint.sum(axis=(1, 2))
-    return math.fsum(
-        float(p) * _information(part / p) for p, part in zip(given, joint, strict=True) if p > 0.0
-    )
+def _total_correlation(joint: Floats) -> float:
+    """Total correlation of all axes: the sum of I(axis i; axes after i)."""
+    parts = []
+    while joint.ndim > 1:
+        parts.append(_information(joint.reshape(len(joint), -1)))
+        joint = joint.sum(axis=0)
+    return math.fsum(parts)
+
+
+def _mean(joint: Floats, of: Callable[[Floats], float]) -> float:
+    """Mean of a function of the distribution of the other axes, given the first."""
+    given = joint.sum(axis=tuple(range(1, joint.ndim)))
+    pairs = zip(given, joint, strict=True)
+    return math.fsum(float(p) * of(part / p) for p, part in pairs if p > 0.0)
+
+
+def _entropy(law: Floats) -> float:
+    return -math.fsum(p * math.log(p) for p in law.tolist() if p > 0.0)

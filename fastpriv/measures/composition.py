@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.extras import progress_bar
-from fastpriv._core.rounding import ULP, lowered, raised, round_up, sum_down, sum_up
+from fastpriv._core.rounding import (
+    lowered,
+    raised,
+    round_up,
+    roundoff,
+    sum_down,
+    sum_up,
+)
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards, joint_laws, matrix_level, raised_beside
 from fastpriv._structure.rows import RowKernel, RowKernels
@@ -200,7 +207,7 @@ def composition_bound(
         return total
     # Entries of joint distributions are rounded products. Relative errors d of the entries move the
     # root of a capacity by d/sqrt(2) at most, as in ``perturbed``.
-    return raised((math.sqrt(total) + len(parts) * ULP) ** 2, 8.0)
+    return raised((math.sqrt(total) + roundoff(len(parts))) ** 2, 8.0)
 
 
 def group_bound(
@@ -245,7 +252,7 @@ def group_bound(
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)

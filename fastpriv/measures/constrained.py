@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any, overload
@@ -13,16 +14,35 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import lowered, raised, ratio_log_up, sum_up
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.searches.entropy import Constrained, bit_capacity
+from fastpriv._matrices.information import told_information
+from fastpriv._matrices.searches.entropy import (
+    Constrained,
+    bit_capacity,
+    bit_ends,
+    record_capacity,
+)
 from fastpriv._matrices.searches.entropy_parts import Individual
 from fastpriv._structure.rows import RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel
-from fastpriv.channels.queries import Query, group_ways, slice_ways, unlike_groups, ways_error
+from fastpriv.channels.queries import (
+    Group,
+    Query,
+    group_lines,
+    group_ways,
+    slice_ways,
+    unlike_groups,
+    ways_error,
+)
 from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, short
 from fastpriv.measures.individual import largest_leak
-from fastpriv.measures.individual.adversary import as_query, information_error, representatives
+from fastpriv.measures.individual.adversary import (
+    adversary_of,
+    as_query,
+    information_error,
+    representatives,
+)
 from fastpriv.measures.inputs import as_channel
-from fastpriv.results import Bracket, Brackets, IndividualCapacity
+from fastpriv.results import Adversary, Bracket, Brackets, IndividualCapacity
 
 __all__ = ["balance_function", "constrained_capacity"]
 
@@ -35,10 +55,18 @@ _INPUTS = 1 << 14
 _ENTRIES = 1 << 24
 #: Width to reach unless another one is asked for.
 _GAP = 1e-3
+#: Width to reach in an audit, whose other levels take no searches.
+_AUDITED = 1e-2
 #: Gap of the individual capacity, which is an upper bound.
 _FINE = 1e-9
 #: Share of the time limit for the individual capacity.
 _FIRST = 0.5
+#: Most values and outputs of a single record whose problem is solved as a concave one.
+_RECORD = 256
+#: Most databases of an adversary that is listed.
+_SHOWN = 1 << 12
+#: Largest difference of output distributions that were computed in two ways.
+_SAME = 1e-12
 #: Relative distance from ln N below which b counts as ln N.
 _TOP = 2.0**-51
 
@@ -51,7 +79,7 @@ def constrained_capacity(
     k: int = ...,
     gap: float = ...,
     time_limit: float | None = ...,
-) -> Bracket: ...
+) -> IndividualCapacity: ...
 @overload
 def constrained_capacity(
     channel: AbstractChannel | ArrayLike,
@@ -68,13 +96,13 @@ def constrained_capacity(
     k: int = 1,
     gap: float = _GAP,
     time_limit: float | None = 10.0,
-) -> Bracket | Brackets:
+) -> IndividualCapacity | Brackets:
     """Bound the individual or group capacity over priors with an entropy of at least b nats.
 
-    C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition 8
-    with Assumption 3). It does not increase with b. At b = 0 it is the individual capacity, and at
-    b = ln N it is the information under the uniform prior. C_k^b is the analogue for groups of k
-    records.
+    C_1^b = max over records i and priors with H(X) >= b of I(X_i; Y) (Wu-Xia-He 2020, Definition
+    11, which is Definition 5 under Assumption 3). It does not increase with b. At b = 0 it is the
+    individual capacity, and at b = ln N it is the information under the uniform prior. C_k^b is the
+    analogue for groups of k records.
 
     Parameters
     ----------
@@ -93,9 +121,11 @@ def constrained_capacity(
 
     Returns
     -------
-    Bracket or Brackets
+    IndividualCapacity or Brackets
         Capacity in nats. The lower bound is the information under an explicit prior, rounded down.
-        The upper bound is proved and rounded up.
+        The upper bound is proved and rounded up. For one b, ``adversary`` has that prior: the
+        record or group, all databases that can occur, and their probabilities. It is None beyond
+        4,096 databases, unless the adversary of the individual capacity has enough entropy.
 
     Notes
     -----
@@ -111,7 +141,7 @@ def constrained_capacity(
     >>> import fastpriv as fp
     >>> channel = fp.HammingChannel(2, 2, 1.0)
     >>> fp.constrained_capacity(channel, 0.0)  # both records the same: two looks at one bit
-    Bracket(0.1989093021, 0.1989093022)
+    IndividualCapacity(0.1989093021, 0.1989093022)
     >>> bracket = fp.constrained_capacity(channel, 1.0)
     >>> round(bracket.lower, 3), bracket.width < 1e-3 * bracket.lower
     (0.169, True)
@@ -196,7 +226,7 @@ def constrained_given(
     channel: AbstractChannel, b: float, worst: IndividualCapacity, time_limit: float | None
 ) -> Bracket:
     """Return C_1^b of a channel whose individual capacity was computed before."""
-    bracket = _solve(channel, b, _GAP, time_limit, worst=worst)[1]
+    bracket = _solve(channel, b, _AUDITED, time_limit, worst=worst)[1]
     assert isinstance(bracket, Bracket)
     return bracket
 
@@ -208,13 +238,13 @@ def _solve(
     time_limit: float | None,
     k: int = 1,
     worst: IndividualCapacity | None = None,
-) -> tuple[Bracket, Bracket | Brackets]:
+) -> tuple[Bracket, IndividualCapacity | Brackets]:
     """Return the capacity about k records, unless ``worst`` is it, and the constrained one."""
     mechanism = as_channel(channel)
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
@@ -229,6 +259,7 @@ def _solve(
             f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
             f".. {described(top)}"
         )
+    alone: Floats | None = None  # the prior of a single record
     problem: Constrained | None = None  # a bit has a closed form, and needs no search
     clock = Clock(math.inf if time_limit is None else time_limit)
     first = None if time_limit is None else _FIRST * time_limit
@@ -247,6 +278,8 @@ def _solve(
             bracket: Bracket = Bracket(even.lower, max(even.lower, min(even.upper, worst.upper)))
         elif size == 2:
             bracket = bit_capacity(np.array(mechanism.nearest_matrix()), levels[at], worst.upper)
+        elif n == 1 and size <= _RECORD and (one := _one_record(mechanism, levels[at], gap, worst)):
+            bracket, alone = one
         else:
             problem = problem or _problem(mechanism, k)
             # The first search gets the remaining time of the individual capacity.
@@ -255,11 +288,100 @@ def _solve(
         bracket = _widened(bracket, mechanism.matrix_error, worst.upper)
         lower[at], upper[at] = bracket.lower, bracket.upper
     if given.ndim == 0:
-        return worst, Bracket(float(lower[0]), float(upper[0]))
+        known = _attaining(mechanism, levels[0], k, worst, levels[0] <= entropy, problem, alone)
+        return worst, IndividualCapacity(float(lower[0]), float(upper[0]), known)
     order = np.argsort(levels)
     lower[order] = np.maximum.accumulate(lower[order][::-1])[::-1]
     upper[order] = np.minimum.accumulate(upper[order])
     return worst, Brackets(lower, upper)
+
+
+def _one_record(
+    channel: AbstractChannel, b: float, gap: float, worst: IndividualCapacity
+) -> tuple[Bracket, Floats] | None:
+    """Return C_1^b of a channel on one record with few outputs, None if it needs a search."""
+    if channel.output_count > _RECORD:
+        return None
+    return record_capacity(np.array(channel.nearest_matrix()), b, gap, worst.upper)
+
+
+def _attaining(
+    channel: AbstractChannel,
+    b: float,
+    k: int,
+    worst: IndividualCapacity,
+    enough: bool,
+    problem: Constrained | None,
+    alone: Floats | None,
+) -> Adversary | None:
+    """Return the prior of the lower bound for one b; None if databases are not listed."""
+    size = channel.space.size
+    if enough or worst.upper == 0.0:
+        return worst.adversary
+    if size > _SHOWN or size * channel.output_count > _ENTRIES:
+        return None
+    groups = list(itertools.islice(itertools.combinations(range(channel.space.n), k), _SHOWN))
+    matrix = np.array(channel.nearest_matrix(), order="C")
+    if size == 2 or b >= math.log(size) * (1.0 - _TOP):
+        ends = bit_ends(b)[0] if size == 2 else ()
+        laws = [np.array([t, 1.0 - t]) for t in ends] or [np.full(size, 1.0 / size)]
+    elif alone is not None:
+        laws = [alone]
+    else:
+        assert problem is not None
+        best = max(problem.individuals, key=lambda each: each.best[0])
+        found = (_over_databases(channel, matrix, best, group) for group in groups)
+        laws = [law for law in found if law is not None][:1]
+    tried = [(_told(matrix, law, channel.space.sizes, group), j, group)
+             for j, law in enumerate(laws) for group in groups]  # fmt: skip
+    if not tried:
+        return None
+    _, j, group = max(tried)
+    return adversary_of(channel.space, group, laws[j])
+
+
+def _told(matrix: Floats, law: Floats, sizes: tuple[int, ...], group: Group) -> float:
+    """Return I(X_G; Y) under a prior."""
+    weights = group_lines(law, sizes, group)
+    places = group_lines(np.arange(len(law)), sizes, group)
+    joint = np.stack([w @ matrix[x] for w, x in zip(weights, places, strict=True)])
+    settings = weights.sum(axis=1)
+    seen = settings > 0.0
+    return told_information(joint[seen] / settings[seen, None], settings[seen])
+
+
+def _over_databases(
+    channel: AbstractChannel, matrix: Floats, individual: Individual, group: Group
+) -> Floats | None:
+    """Return the best prior of a search as a vector over databases; None for other groups.
+
+    An input of the search stands for all databases that have its output distribution and value of
+    the group, and its probability is divided among them.
+    """
+    sizes = channel.space.sizes
+    if math.prod(sizes[i] for i in group) != len(individual.slices):
+        return None
+    if individual.others and channel.kernels is not None:  # the record's own output comes first
+        outputs = matrix.reshape(len(matrix), *channel.kernels.sizes_out)
+        matrix = np.moveaxis(outputs, 1 + group[0], 1).reshape(len(matrix), -1)
+    matrix = matrix[:, matrix.any(axis=0)]
+    if matrix.shape[1] != individual.W.shape[1]:
+        return None
+    law = np.zeros(len(matrix))
+    places = group_lines(np.arange(len(matrix)), sizes, group)
+    inputs = individual.best[1] / individual.best[1].sum()
+    for x, own, start, stop in zip(
+        places, individual.split(inputs), individual.edges[:-1], individual.edges[1:], strict=True
+    ):
+        apart = np.abs(matrix[x][:, None, :] - individual.W[start:stop]).max(axis=2)
+        which = apart.argmin(axis=1)
+        counts = np.bincount(which, minlength=len(own))
+        if apart.min(axis=1).max() > _SAME or not np.allclose(
+            np.log(np.maximum(counts, 0.5)), individual.logs[start:stop]
+        ):
+            return None
+        law[x] = (own / counts)[which]
+    return law
 
 
 def _problem(channel: AbstractChannel, k: int) -> Constrained:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, lowered, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import (
     UNSUMMED,
@@ -269,7 +269,7 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
     allows for the rounding of every step.
     """
     value = kernels.net_contraction(n, kernel.m, kernel.epsilon)
-    error = (24 * n + 256) * ULP
+    error = roundoff(24 * n + 256)
     # Each of the n + 1 probabilities may lose a few of the smallest doubles by underflow.
     lost = (8 * n + 8) * LEAST if kernel.epsilon > 0.0 else 0.0
     low, high = value * (1.0 - error) - lost, value * (1.0 + error) + lost
@@ -300,7 +300,7 @@ def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     lower, upper, _, _ = contractions(rows, left, right)
     # Products have a relative error of d = n ulp. At a fixed mean sqrt(g) is a norm of P - Q, in
     # which an error of d P counts at most d sqrt(2). The mean has the relative error d.
-    off = 2.0 * (len(factors) + 1) * ULP
+    off = roundoff(2.0 * (len(factors) + 1))
     low = max(math.sqrt(lower) - off, 0.0) * (1.0 - off)
     high = (math.sqrt(upper) + off) * (1.0 + off) if upper > 0.0 else 0.0
     return Bracket(min(low**2, 1.0), min(high**2, 1.0))
@@ -315,7 +315,7 @@ def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
     # 1e-14.
     off = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
     upper = min(_together(off, 1), _together([(high + UNSUMMED, c) for _, _, high, c in parts], 2))
-    slack = (8 * len(kinds) + 32) * ULP
+    slack = roundoff(8 * len(kinds) + 32)
     return Bracket(min(lower * (1.0 - slack), 1.0), min(upper * (1.0 + slack), 1.0))
 
 

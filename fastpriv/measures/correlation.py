@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised, root_up
+from fastpriv._core.rounding import ULP, lowered, raised, root_up, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.correlation import (
     SCALE,
@@ -36,7 +36,13 @@ from fastpriv._structure.type_pairs import (
     rises,
     type_laws,
 )
-from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
+from fastpriv.channels import (
+    AbstractChannel,
+    Channel,
+    ProductChannel,
+    QueryChannel,
+    TiltedChannel,
+)
 from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.tilted import TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
@@ -50,7 +56,7 @@ from fastpriv.priors.base import as_prior
 from fastpriv.priors.markov import HiddenMarkov
 from fastpriv.results import Bracket
 
-__all__ = ["maximal_correlation"]
+__all__ = ["channel_from_correlation", "maximal_correlation"]
 
 #: Most entries of the matrix of a record-by-record channel that is formed to be certified.
 _FORMED = 1 << 22
@@ -66,6 +72,8 @@ _LOST = 2.0**-900
 _TABLE = 1 << 24
 #: Most types for which the singular values of their matrix are computed.
 _TYPES = 4096
+#: How far the conditions on a matrix of correlations may be missed.
+_TOLERANCE = 1e-9
 
 
 @overload
@@ -503,7 +511,7 @@ def type_correlation(prior: Exchangeable, kernel: RowKernel) -> Bracket:
     # Logs of distributions and weights: errors in proportion to their sizes, and those of the
     # tables.
     sizes = float(np.abs(log_p).max()) + float(np.abs(log_q[log_q > -math.inf]).max())
-    relative = 16.0 * ULP * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
+    relative = roundoff(16.0) * (sizes + n) + 2.0 * laws_error(n, matrix) + prior.log_error
     pair = _of_types(*apart, log_p, log_q)
     if n > 1:
         left = 0.5 * (log_p - log_multinomials(types))
@@ -562,7 +570,7 @@ def _rise(
     slack = laws_error(n, kernel.matrix) + ULP
     error = slack * (table + table[base])
     total, terms = (rise_of_laws(less, part)[place] for part in (steps, np.abs(steps)))
-    summed, bound = total - total[base], (slack + n * ULP) * (terms + terms[base])
+    summed, bound = total - total[base], (slack + roundoff(n)) * (terms + terms[base])
     better = bound < error
     return np.where(better, summed, plain), np.where(better, bound, error)
 
@@ -580,7 +588,7 @@ def _of_types(apart: Floats, error: Floats, log_p: Floats, log_q: Floats) -> tup
     lower, upper = norm_bounds(B)
     # The error of the mean, and of the subtracted part.
     off = float(np.linalg.norm(weight * error) + np.linalg.norm(weight * (p @ error)))
-    off += 16.0 * ULP * (before + float(np.linalg.norm(B)))
+    off += roundoff(16.0) * (before + float(np.linalg.norm(B)))
     return max(lower - off, 0.0), upper + off
 
 
@@ -599,7 +607,7 @@ def _of_swaps(
     (s, t), (u, v) = left[0][:, :, None], right[0][:, None, :]
     first = matrix[s, u] * (steps[t, v] - steps[s, v])
     second = matrix[s, v] * (steps[t, u] - steps[s, u])
-    minors, error = first - second, 8.0 * ULP * (np.abs(first) + np.abs(second))
+    minors, error = first - second, roundoff(8.0) * (np.abs(first) + np.abs(second))
     halves = 0.5 * log_multinomials(left[1])[:, None] - 0.5 * log_multinomials(right[1])
     with np.errstate(divide="ignore"):
         logs = np.log(fewer[_grid(left[1], right[1])]) + left[2][:, None] + right[2] + halves
@@ -625,3 +633,54 @@ def _pairs_and_rest(types: Ints, logs: Floats) -> tuple[Ints, Ints, Floats]:
         others.append(rest)
         chosen.append(logs[able])
     return np.hstack(values), np.hstack(others), np.concatenate(chosen)
+
+
+def channel_from_correlation(correlations: ArrayLike, prior: Distribution | ArrayLike) -> Channel:
+    """Return the mechanism of a matrix Q[x, y] = p(x, y) / sqrt(p(x) p(y)).
+
+    With r the vector of roots of the prior, a matrix Q >= 0 is of this form if and only if Q Q' r =
+    r. The roots of the output probabilities are then Q' r, and p(y|x) = Q[x, y] (Q' r)(y) / r(x)
+    (Makhdoumi-Fawaz 2013, Theorem 2). The singular values of Q are 1, the maximal correlation, and
+    smaller ones.
+
+    Parameters
+    ----------
+    correlations : 2-D array
+        The matrix Q, entries at least 0. Rows of databases without probability are ignored.
+    prior : Distribution or 1-D array
+        Distribution of the databases.
+
+    Returns
+    -------
+    Channel
+        The mechanism, with rows divided by their sums. A database without probability gets the
+        distribution of the output.
+
+    Examples
+    --------
+    >>> import numpy as np, fastpriv as fp
+    >>> fp.channel_from_correlation([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]).matrix()
+    array([[0.9, 0.1],
+           [0.1, 0.9]])
+    """
+    law = as_prior(prior)
+    p = law.probabilities()
+    Q = check.floats(correlations, "correlations", 2)
+    if len(Q) != len(p):
+        raise InvalidInput(
+            f"correlations must have {len(p)} rows, one for each database of the prior; "
+            f"got {len(Q)}"
+        )
+    if (Q < 0.0).any():
+        raise InvalidInput(f"correlations must be at least 0; got {float(Q.min()):g}")
+    seen, root = p > 0.0, np.sqrt(p / math.fsum(p))
+    output = Q[seen].T @ root[seen]
+    off = float(np.abs(Q[seen] @ output - root[seen]).max())
+    if not off <= _TOLERANCE:
+        raise InvalidInput(
+            "correlations must satisfy Q Q' r = r, with r the roots of the prior; the difference is"
+            f" {off:.2g}"
+        )
+    matrix = np.tile(output**2, (len(p), 1))
+    matrix[seen] = Q[seen] * output / root[seen, None]
+    return Channel(matrix / matrix.sum(axis=1, keepdims=True), law.space)

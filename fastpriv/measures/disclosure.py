@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.rounding import LEAST, ULP, lowered, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import (
     AbstractChannel,
@@ -23,6 +23,7 @@ from fastpriv.channels import (
 )
 from fastpriv.channels.queries import slice_ways
 from fastpriv.errors import InvalidInput, short
+from fastpriv.measures.attributes import RowFunction, row_codes
 from fastpriv.measures.inputs import as_channel, as_pair, row_number
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import scaled_matrix
@@ -45,10 +46,6 @@ _NO_LOW = np.iinfo(np.int64).max
 _NO_HIGH = -1
 #: How many entries of a boolean matrix are read at a time.
 _BLOCK = 1 << 20
-#: Most values of a record that an attribute is asked for.
-_VALUES = 1 << 20
-#: A function of the value of one record.
-RowFunction = Callable[[int], Hashable] | Mapping[int, Hashable] | Sequence[Hashable]
 #: Products below this may have lost digits. They count as zero, which is conservative.
 _TINY = 1e-290
 
@@ -112,7 +109,7 @@ def discloses(
 def _listed(attribute: Any) -> ArrayLike:
     """Return an attribute of the whole database, which has an entry for each of them."""
     if callable(attribute) or isinstance(attribute, Mapping):
-        raise InvalidInput("a function of one row needs the number of the row, row=i")
+        raise InvalidInput("a function of one record needs the number of the record, row=i")
     given: ArrayLike = attribute
     return given
 
@@ -276,7 +273,9 @@ def disclosure_threshold(
     if attribute is not None:
         return _attribute_threshold(law, attribute, row)
     if row is not None:
-        raise InvalidInput("row= says which row an attribute is a function of; give the attribute")
+        raise InvalidInput(
+            "row= is the record that an attribute is a function of; give the attribute"
+        )
     log_least = law.log_smallest()
     if log_least >= 0.0:
         return math.inf
@@ -302,8 +301,8 @@ def _attribute_threshold(prior: Distribution, attribute: Any, row: int | None) -
     others = occurs & ~(sure & (low == u))
     if not others.any():
         return math.inf  # a constant
-    slack = (2.0 * len(weights) + 16.0 * prior.space.n * (max(prior.space.sizes) + 4)) * ULP
-    slack += 64.0 * ULP + 2.0 * error
+    slack = roundoff(2.0 * len(weights) + 16.0 * prior.space.n * (max(prior.space.sizes) + 4))
+    slack += roundoff(64.0) + 2.0 * error
     rest = math.fsum(weights[others])
     if rest < 0.5:  # near 1 the probability is known by its complement
         return _normal(-math.log1p(-rest) * (1.0 - 2.0 * slack))
@@ -356,7 +355,7 @@ def remaining_uncertainty_bound(
     log_odds = log_least - math.log1p(-math.exp(log_least)) - level
     if log_odds == -math.inf:
         return 0.0
-    return _normal(math.log1p(math.exp(lowered(log_odds, 8.0) - 8.0 * ULP)))
+    return _normal(math.log1p(math.exp(lowered(log_odds, 8.0) - roundoff(8.0))))
 
 
 def lower_entropy_attribute(
@@ -535,48 +534,6 @@ def _support_range(seen: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[Ints
     return least, most
 
 
-def row_codes(attribute: Any, row: int, m: int) -> Ints:
-    """Return a number for each value of a record; equal numbers mean equal attributes."""
-    check.fits(m, "the attribute of every value of the row", "merge values", _VALUES)
-    if callable(attribute):
-        labels = [_called(attribute, value) for value in range(m)]
-    elif isinstance(attribute, Mapping):
-        missing = [value for value in range(m) if value not in attribute]
-        if missing or len(attribute) != m:
-            raise InvalidInput(
-                f"the mapping must have a label for each of the values 0 .. {m - 1} of row {row} "
-                f"and no others, got {len(attribute)} labels"
-            )
-        labels = [attribute[value] for value in range(m)]
-    else:
-        try:
-            labels = np.asarray(attribute).tolist() if np.ndim(attribute) == 1 else []
-        except (TypeError, ValueError):
-            labels = []
-        if len(labels) != m:
-            raise InvalidInput(
-                f"with row={row} the attribute must be a function of the value of this row, a "
-                f"mapping from its values or a list of {m} labels"
-            )
-    numbers: dict[Hashable, int] = {}
-    try:
-        return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
-    except TypeError:
-        raise InvalidInput(
-            "labels must be numbers, strings or other values that can be compared"
-        ) from None
-
-
-def _called(attribute: Callable[[int], Hashable], value: int) -> Hashable:
-    try:
-        return attribute(value)
-    except Exception as error:
-        raise InvalidInput(
-            f"the attribute must be a function of one value of the row; at the value {value} it "
-            f"raised {type(error).__name__}: {error!s:.80}"
-        ) from None
-
-
 def row_settled(channel: AbstractChannel, codes: Ints, i: int, prior: Distribution | None) -> bool:
     """Whether some output determines a function of record i, given as a number for each value."""
     seen = row_causes(channel, prior, i)
@@ -730,4 +687,4 @@ def _log_least(matrix: Floats, weights: Floats, units: float) -> float:
     if least.min() < _TINY:
         return -math.inf
     ratio = float((least / total).min())
-    return lowered(math.log(ratio), 4.0) - (2.0 * len(weights) + units + 16.0) * ULP
+    return lowered(math.log(ratio), 4.0) - roundoff(2.0 * len(weights) + units + 16.0)

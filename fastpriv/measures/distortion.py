@@ -138,7 +138,7 @@ def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> floa
 def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the records. Cost O(distinct records) and the marginals of the prior."""
     if channel.output_space != channel.space:
-        raise InvalidInput("outputs have other row sizes than databases: give metric[x, y]")
+        raise InvalidInput("records of outputs and databases have other sizes: give metric[x, y]")
     total = []
     for kernel, rows in channel.kernels.groups():
         change = kernel.matrix.copy()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, raised, round_up
+from fastpriv._core.rounding import product_up, raised, round_up, roundoff, sum_up
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_error
@@ -21,6 +21,7 @@ from fastpriv._structure.leakage import log_slack, row_slack
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import (
     AbstractChannel,
+    Channel,
     HammingChannel,
     ProductChannel,
     QueryChannel,
@@ -30,8 +31,17 @@ from fastpriv.channels.local import SupportChannel
 from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import FEW
 from fastpriv.channels.types import TypeChannel
-from fastpriv.measures.inputs import as_channel, is_stack, measure_as_product, stacked, table
+from fastpriv.measures.inputs import (
+    LARGE,
+    as_channel,
+    is_stack,
+    measure_as_product,
+    plainly,
+    stacked,
+    table,
+)
 from fastpriv.measures.leakage import extreme_level
+from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.spaces import Space
 
@@ -43,10 +53,24 @@ _BLOCK = 1 << 20
 
 
 @overload
-def dp_level(channel: AbstractChannel) -> float: ...
+def dp_level(
+    channel: AbstractChannel, *, neighbours: ArrayLike | None = ..., group: int = ...
+) -> float: ...
 @overload
-def dp_level(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
+def dp_level(
+    channel: ChannelLike,
+    *,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    out: Floats | None = ...,
+) -> float | Floats: ...
+def dp_level(
+    channel: ChannelLike,
+    *,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
+    out: Floats | None = None,
+) -> float | Floats:
     """Compute the differential privacy level of a mechanism.
 
     The level is the largest ln p(y|x)/p(y|x') over neighbours x, x' and outputs y (Wang-Ying-Zhang
@@ -58,6 +82,14 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices. A 2-D array is a mechanism on one record; row x is
         the output distribution for value x.
+    neighbours : array or sparse array, optional
+        Databases that must be hard to distinguish. Default: those that differ in one record. Pairs
+        (k, 2) of integers, or a matrix of zeros and ones, are the edges of a graph. A matrix of
+        other numbers has distances d: the level is the largest ratio
+        of ln p(y|x)/p(y|x') to d(x, x').
+    group : int
+        Number of records in which neighbours may differ. With a graph, the number of its edges
+        between neighbours.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -74,16 +106,64 @@ def dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float | Floa
     0.6931471805599456
     >>> fp.dp_level([[[0.5, 0.5], [0.25, 0.75]], [[0.5, 0.5], [0.5, 0.5]]]).round(6)  # a stack
     array([0.693147, 0.      ])
+    >>> fp.dp_level(fp.HammingChannel(1_000, 2, 0.5), group=3)
+    1.5
+    >>> path = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]  # inputs 0 and 2 are not neighbours
+    >>> round(fp.dp_level([[0.5, 0.5], [0.25, 0.75], [0.1, 0.9]], neighbours=path), 6)
+    0.916291
     """
+    group = group_size(group)
+    if neighbours is not None or group > 1:
+        is_stack(channel, out)  # out is refused for one matrix
+        if neighbours is None and isinstance(channel, AbstractChannel):
+            alone = group_level(channel, min(group, channel.space.n))
+            if alone is not None:
+                return alone
+        parts = with_neighbours(channel, neighbours, group)
+        return max([0.0, *(per_distance(neighbour_level(part), d) for d, part in parts)])
+    if type(channel) is Channel and out is None:
+        return _dense_neighbour_level(channel)
     if is_stack(channel, out):
         return stacked(kernels.ratio_levels, dp_level, channel, out=out)
     return neighbour_level(as_channel(channel))
+
+
+def group_level(channel: AbstractChannel, k: int) -> float | None:
+    """Return the level of databases that differ in up to k records, if no pairs are needed.
+
+    The levels of the k worst records add up if a channel acts on every record by itself.
+    """
+    if k == channel.space.n:
+        return extreme_level(channel)
+    if isinstance(channel, HammingChannel):
+        live = channel.space.n - channel.space.sizes.count(1)
+        return product_up(channel.epsilon, min(k, live))
+    kernels = channel.kernels
+    if kernels is None:
+        return None
+    levels = [_row_level(kernel) for kernel in kernels.distinct]
+    counts = np.bincount(kernels.assignment, minlength=len(levels)).tolist()
+    parts, left = list[float](), k
+    for level, count in sorted(zip(levels, counts, strict=True), reverse=True):
+        taken = min(count, left)
+        if taken:
+            parts.append(product_up(level, taken) if level < math.inf else level)
+            left -= taken
+    return sum_up(parts)
 
 
 @singledispatch
 def neighbour_level(channel: AbstractChannel) -> float:
     """Return the largest ln W[x, y]/W[x', y] over neighbours, from the matrix. Cost O(N K n)."""
     return matrix_level(table(channel), channel.space.axes)
+
+
+@neighbour_level.register
+def _dense_neighbour_level(channel: Channel) -> float:
+    """One pass over the matrix of a single record, and one for each of several records."""
+    if len(channel.space.sizes) == 1 and channel.cube.size < LARGE:
+        return plainly(kernels.ratio_levels, channel.cube)
+    return matrix_level(channel.table(), channel.space.axes)
 
 
 @neighbour_level.register
@@ -192,7 +272,7 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
     mixed = mix(
         channel.base.probabilities().copy(), space.sizes, [*steps[:i], 0.0, *steps[i + 1 :]]
     )
-    lines, units = _lines(mixed, space, i), (12 * space.n + 32) * ULP
+    lines, units = _lines(mixed, space, i), roundoff(12 * space.n + 32)
     home = kernel.off * lines.sum(axis=1, keepdims=True) + kernel.gap * lines
     odds = None if prior is None else _lines(prior.probabilities(), space, i)
     ratios = np.full((kernel.m, kernel.m), -math.inf)
@@ -205,13 +285,13 @@ def home_ratios(channel: TiltedChannel, i: int, prior: Distribution | None = Non
         doubt = np.where(
             near,
             units * kernel.gap * (lines[:, s] + lines[:, t]) / home[:, t],
-            2.0 * units + 4.0 * (kernel.m + 2) * ULP,
+            2.0 * units + roundoff(4.0 * (kernel.m + 2)),
         )
-        doubt += 8.0 * ULP * np.abs(logs)
+        doubt += roundoff(8.0) * np.abs(logs)
         if odds is not None:
             seen = odds[:, s] > 0.0
             given = log_ratio(odds[seen, s], odds[seen, t])
-            logs, doubt = given - logs[seen], doubt[seen] + 8.0 * ULP * np.abs(given)
+            logs, doubt = given - logs[seen], doubt[seen] + roundoff(8.0) * np.abs(given)
         ratios[s, t] = (logs + doubt).max(initial=-math.inf)
     return ratios if prior is None else ratios + products_error(prior)
 
@@ -252,7 +332,7 @@ def live_level(
 def products_error(prior: Distribution) -> float:
     """Bound the error of a log-ratio of probabilities that are products over records."""
     listed = isinstance(prior, Dense | Uniform) or prior.space.n == 1
-    return 0.0 if listed else 4.0 * (prior.space.n + 1) * ULP
+    return 0.0 if listed else roundoff(4.0 * (prior.space.n + 1))
 
 
 def home_error(channel: TiltedChannel, tilt: Floats | None = None) -> float:

@@ -159,7 +159,8 @@ def effective_information(
         alone, told = length(x, x_kinds, None), length(x, x_kinds, y)
         if alone == told == math.inf:
             raise InvalidInput(
-                "the predictor gave no chance to what came, with y and without; mix its law with a "
+                "the predictor gave probability 0 to what came, with y and "
+                "without; mix its distribution with a "
                 "uniform one"
             )
         total = alone - told
@@ -259,9 +260,13 @@ def _predicted(predict: Predictor) -> Length:
         total = []
         for t, symbol in enumerate(symbols.tolist()):
             known = None if hints is None else hints[: t + 1]
-            law: Floats = check.law(predict(symbols[:t], kinds, known), "the predictor's law")
+            law: Floats = check.law(
+                predict(symbols[:t], kinds, known), "the predictor's distribution"
+            )
             if len(law) != kinds:
-                raise InvalidInput(f"the predictor must return {kinds} chances, got {len(law)}")
+                raise InvalidInput(
+                    f"the predictor must return {kinds} probabilities, got {len(law)}"
+                )
             total.append(-math.log(law[symbol]) if law[symbol] > 0.0 else math.inf)
         return math.fsum(total)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fastpriv import gains as gain_functions
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_total
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.gains import best_set
 from fastpriv._matrices.searches.strategies import Problem, search
@@ -183,11 +183,11 @@ def additive_g_capacity(
     scaled = g / size
     # No prior adds more than the span of the gain times the mass not common to all rows.
     off = _off(mechanism)
-    common = math.fsum(W.min(axis=0)) * (1.0 - 4.0 * ULP - off)
+    common = math.fsum(W.min(axis=0)) * (1.0 - roundoff(4.0) - off)
     cap = raised(float(np.ptp(scaled)) * (1.0 - common), 8.0)
     bounds = search(Problem(W, scaled, additive=True), cap, width, limit)
     # Dividing by the size and multiplying again moves every gain by two ulp.
-    error = (8.0 * ULP + 2.0 * off) * size
+    error = (roundoff(8.0) + 2.0 * off) * size
     lower = max(0.0, bounds.lower * size - error)
     return GainCapacity(lower, max(lower, bounds.upper * size + error), bounds.prior)
 
@@ -303,7 +303,7 @@ def additive_gain_capacity(channel: ChannelLike, prior: PriorLike, gains: str = 
     joint = p[:, None] * W
     output = joint.sum(axis=0)
     apart = np.maximum(joint - p[:, None] * output, 0.0).sum()
-    off = (len(p) + 8) * ULP + 2.0 * _off(mechanism)
+    off = roundoff(len(p) + 8) + 2.0 * _off(mechanism)
     return min(1.0, float(apart) + off) if apart > 0.0 else 0.0
 
 
@@ -316,7 +316,7 @@ def _uncommon(kernels: RowKernels) -> float:
             return 1.0
         logs.append(len(rows) * math.log(min(1.0, common)))
     total = math.fsum(logs)
-    error = 8.0 * ULP * (len(kernels) + abs(total))
+    error = roundoff(8.0) * (len(kernels) + abs(total))
     return min(1.0, -math.expm1(total - error)) if total < 0.0 else 0.0
 
 
@@ -342,7 +342,7 @@ def nearest_law(W: Floats, prior: Floats) -> float:
     apart = float(prior @ np.maximum(W - r, 0.0).sum(axis=1))
     if apart == 0.0:
         return 0.0
-    error = (len(prior) + 8) * ULP * apart + (W.shape[1] + 8) * ULP
+    error = roundoff(len(prior) + 8) * apart + roundoff(W.shape[1] + 8)
     return float(min(1.0, apart + error))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import gains
 from fastpriv._core import validation as check
@@ -108,24 +109,31 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     # Scaled first: a column of tiny numbers would lose digits.
     scaled = joint[occurs] / joint[occurs].max(axis=1, keepdims=True)
     inners = scaled / scaled.sum(axis=1, keepdims=True)
-    group = _groups(inners)
+    outputs = np.full(len(masses), -1)
+    order, differ = _neighbours(inners)
+    if differ.all():  # no two are merged
+        order = np.argsort(-masses[occurs], kind="stable")
+        outputs[occurs[order]] = np.arange(len(order))
+        return Hyper(masses[occurs[order]], inners[order], outputs)
+    group = np.empty(len(inners), np.int64)
+    group[order] = np.concatenate([[0], np.cumsum(differ)])
     outer = np.asarray(np.bincount(group, masses[occurs]), np.float64)
     order = np.argsort(-outer, kind="stable")
     first = np.unique(group, return_index=True)[1]
-    outputs = np.full(len(masses), -1)
     outputs[occurs] = np.argsort(order)[group]
     return Hyper(outer[order], inners[first[order]], outputs)
 
 
-def _groups(inners: Floats) -> Ints:
-    """Number equal posteriors alike.
+def _neighbours(inners: Floats) -> tuple[Ints, NDArray[np.bool_]]:
+    """Order posteriors so that equal ones are neighbours, and say which neighbours differ.
 
-    They are neighbours in the order of their projections on a fixed direction.
+    The order is the order of their projections on a fixed direction.
     """
-    direction = np.random.default_rng(0).random(inners.shape[1])
-    order = np.argsort(inners @ direction, kind="stable")
+    order = np.argsort(inners @ _direction(inners.shape[1]), kind="stable").astype(np.int64)
     ordered = inners[order]
-    differ = (np.abs(ordered[1:] - ordered[:-1]) > _SAME).any(axis=1)
-    group = np.empty(len(inners), np.int64)
-    group[order] = np.concatenate([[0], np.cumsum(differ)])
-    return group
+    return order, np.asarray((np.abs(ordered[1:] - ordered[:-1]) > _SAME).any(axis=1))
+
+
+@lru_cache(maxsize=64)
+def _direction(size: int) -> Floats:
+    return np.random.default_rng(0).random(size)

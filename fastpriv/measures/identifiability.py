@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, round_up
+from fastpriv._core.rounding import round_up, roundoff, sum_up
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.leakage import log_error
 from fastpriv._matrices.ratios import matrix_level
-from fastpriv._structure.rows import TiltedRow
+from fastpriv._structure.neighbours import related_pairs
+from fastpriv._structure.rows import RowKernels, TiltedRow
 from fastpriv.channels import (
     AbstractChannel,
     Channel,
@@ -38,8 +39,17 @@ from fastpriv.measures.dp import (
     neighbour_level,
     products_error,
 )
-from fastpriv.measures.inputs import as_pair, is_stack, measured, stacked
-from fastpriv.priors import Dense, Distribution
+from fastpriv.measures.inputs import (
+    as_pair,
+    is_stack,
+    measured,
+    plain_pair,
+    plainly,
+    stacked,
+    table,
+)
+from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
+from fastpriv.priors import Dense, Distribution, Product
 from fastpriv.priors.sums import Odds
 from fastpriv.spaces import Space
 
@@ -56,13 +66,29 @@ _BLOCK = 1 << 20
 
 
 @overload
-def identifiability_level(channel: AbstractChannel, prior: PriorLike) -> float: ...
+def identifiability_level(
+    channel: AbstractChannel,
+    prior: PriorLike,
+    *,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+) -> float: ...
 @overload
 def identifiability_level(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    neighbours: ArrayLike | None = ...,
+    group: int = ...,
+    out: Floats | None = ...,
 ) -> float | Floats: ...
 def identifiability_level(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    neighbours: ArrayLike | None = None,
+    group: int = 1,
+    out: Floats | None = None,
 ) -> float | Floats:
     """Compute the identifiability level of a mechanism under a prior.
 
@@ -76,6 +102,14 @@ def identifiability_level(
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
+    neighbours : array or sparse array, optional
+        Databases that must be hard to distinguish. Default: those that differ in one record. Pairs
+        (k, 2) of integers, or a matrix of zeros and ones, are the edges of a graph. A matrix of
+        other numbers has distances d: the level is the largest ratio
+        of ln p(x|y)/p(x'|y) to d(x, x').
+    group : int
+        Number of records in which neighbours may differ. With a graph, the number of its edges
+        between neighbours.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -93,9 +127,62 @@ def identifiability_level(
     >>> round(level, 6)  # 0.5 + ln 4
     1.886294
     """
+    group = group_size(group)
+    if neighbours is not None or group > 1:
+        is_stack(channel, out)  # out is refused for one matrix
+        with_neighbours(channel, None, 1)  # a stack is refused
+        mechanism, law = as_pair(channel, prior)
+        return related_level(mechanism, law, neighbours, group)
+    if (
+        out is None
+        and (pair := plain_pair(channel, prior))
+        and isinstance(channel, Channel)
+        and len(channel.space.sizes) == 1
+    ):
+        level = plainly(kernels.posterior_levels, *pair)
+        if level >= 0.0:
+            return level
     if is_stack(channel, out):
         return stacked(kernels.posterior_levels, identifiability_level, channel, prior, out)
     return posterior_level(*as_pair(channel, prior))
+
+
+def related_level(
+    channel: AbstractChannel, prior: Distribution, neighbours: ArrayLike | None, group: int
+) -> float:
+    """Return the posterior level over other neighbours, or over groups of records.
+
+    Independent records of channels that act record by record add up. Otherwise the cost is O(K) for
+    each pair of databases.
+    """
+    own = getattr(channel, "as_product", channel)
+    if neighbours is None and isinstance(own, ProductChannel) and isinstance(prior, Product):
+        laws, which, counts, _ = prior.paired(own.kernels)
+        levels = []
+        for law, kind, count in zip(laws, which, counts.tolist(), strict=True):
+            first = np.zeros(1, dtype=np.int64)
+            kernel = ProductChannel.of(RowKernels([own.kernels.distinct[kind]], first))
+            level = posterior_level(kernel, Product.of([prior.distinct[law]], first))
+            levels += [level + 4.0 * channel.matrix_error] * min(count, group)
+        return sum_up(sorted(levels)[-group:])
+    matrix, logs = table(channel), prior.logs_if_rare()
+    p = prior.probabilities()
+    occurs = p > 0.0 if logs is None else logs > -math.inf
+    error = products_error(prior) if logs is None else log_error(logs, 0.0)
+    worst = 0.0
+    for d, pairs in related_pairs(neighbours, channel.space, group):
+        pairs = pairs[occurs[pairs[:, 0]]]
+        step = max(1, _BLOCK // matrix.shape[1])
+        for start in range(0, len(pairs), step):
+            x, z = pairs[start : start + step].T
+            seen = matrix[x] > 0.0
+            ratios = log_ratio(np.where(seen, matrix[x], 1.0), np.where(seen, matrix[z], 1.0))
+            top = np.where(seen, ratios, -math.inf).max(axis=1)
+            odds = log_ratio(p[x], p[z]) if logs is None else logs[x] - logs[z]
+            level = float(log_sum(top, odds).max(initial=0.0))
+            level = round_up(level) + error + 4.0 * channel.matrix_error
+            worst = max(worst, per_distance(level, d))
+    return worst
 
 
 @singledispatch
@@ -137,7 +224,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     level = matrix_level((p * 2.0**900)[:, None] * matrix, space.axes)
     rounded = products_error(prior)
     if level >= _SMALL:  # each of the two products is off by one rounding error at most
-        return level + 4.0 * ULP + rounded
+        return level + roundoff(4.0) + rounded
     # Close to zero, products p W carry rounding errors as large as the level. Work with
     # p W / (p_0 W_0) - 1 = a + b + a b instead, where a and b come from exact differences.
     a = (p - p[0]) / p[0]
@@ -145,7 +232,7 @@ def _joint_level(matrix: Floats, prior: Distribution, space: Space) -> float:
     b = np.where(first > 0, (matrix - first) / np.where(first > 0, first, 1.0), 0.0)
     u = a[:, None] + b + a[:, None] * b
     size = float((np.abs(a)[:, None] + np.abs(b)).max())  # a and b may cancel
-    return matrix_level(u, space.axes, 1.0) + 16.0 * ULP * size + rounded
+    return matrix_level(u, space.axes, 1.0) + roundoff(16.0) * size + rounded
 
 
 def _rare_level(matrix: Floats, logs: Floats, space: Space) -> float:

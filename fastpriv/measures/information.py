@@ -28,8 +28,14 @@ from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures import supports
+from fastpriv.measures.attributes import (
+    Attribute,
+    secret_information,
+    secrets_of,
+    whole_channel,
+)
 from fastpriv.measures.distortion import tilted_distances
-from fastpriv.measures.inputs import as_pair, is_stack, stacked, table
+from fastpriv.measures.inputs import as_pair, is_stack, plain_pair, plainly, stacked, table
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import apply_rows
 from fastpriv.priors.exchangeable import substitute, without_one
@@ -40,18 +46,33 @@ __all__ = ["mutual_information"]
 
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
+#: Information above has all its digits; less may come from terms that underflow.
+_ORDINARY = 2.0**-900
 
 
 @overload
 def mutual_information(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
 @overload
 def mutual_information(
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    attribute: Attribute,
+    row: int | None = ...,
+) -> float | Bracket: ...
+@overload
+def mutual_information(
     channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
 ) -> float | Bracket | Floats: ...
 def mutual_information(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    attribute: Attribute | None = None,
+    row: int | None = None,
+    out: Floats | None = None,
 ) -> float | Bracket | Floats:
-    """Compute the mutual information I(X; Y) between database and output.
+    """Compute the mutual information I(X; Y) between database and output, or I(U; Y).
 
     I(X; Y) = sum p(x) q(y) f(W[x, y]/q(y) - 1) with f(d) = (1+d) ln(1+d) - d, a sum of non-negative
     terms (Wang-Ying-Zhang 2015, Definition 4). Here q is the output distribution.
@@ -62,6 +83,13 @@ def mutual_information(
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), one for each channel.
+    attribute : 1-D array, 2-D array, function or mapping, optional
+        An attribute U of the database, instead of the database itself: a label for every database,
+        a kernel p(u|x) with one row for every database, or a function of the database (a tuple of
+        values; the value if there is one record). With ``row=i``, a function of x_i: a callable, a
+        mapping from the values of record i, or a list of m_i labels.
+    row : int, optional
+        Number of the record that the attribute is a function of.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -89,7 +117,17 @@ def mutual_information(
     >>> stack = [[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]]
     >>> fp.mutual_information(stack, [0.5, 0.5]).round(6)
     array([0.693147, 0.      ])
+    >>> age = [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
+    >>> round(fp.mutual_information(age, [0.2, 0.3, 0.5], attribute=[0, 0, 1]), 6)  # adult or not
+    0.181005
     """
+    if attribute is not None or row is not None:
+        whole_channel(channel, attribute, out)
+        return secret_information(secrets_of(channel, prior, attribute, row))
+    if (pair := plain_pair(channel, prior)) and out is None:
+        value = plainly(compiled.informations, *pair)
+        if value >= _ORDINARY:
+            return value
     if is_stack(channel, out):
         return stacked(compiled.informations, mutual_information, channel, prior, out)
     mechanism, law = as_pair(channel, prior)

@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.errors import InvalidInput, described, short
-from fastpriv.priors import Distribution
+from fastpriv.priors import Dense, Distribution
 from fastpriv.priors.base import as_prior
 from fastpriv.priors.sets import PriorSet
 from fastpriv.spaces import Space
@@ -28,7 +28,7 @@ _GRAIN = 1 << 15
 #: Numbers that were checked before are not checked again.
 _ANY = float("inf")
 #: From this number of entries on, one matrix is split over threads.
-_LARGE = 1 << 17
+LARGE = 1 << 17
 #: Types of a stack.
 _ARRAYS = (np.ndarray, list, tuple)
 #: A kernel of ``fastpriv.kernels.stacks``: matrices, priors if it takes any, tolerance, results.
@@ -93,6 +93,20 @@ def as_pair(
     return mechanism, as_prior(prior, mechanism.space)
 
 
+def plain_pair(channel: Any, prior: Any) -> tuple[Floats, Floats] | None:
+    """Return W and p as stacks of one: a ``Channel`` and a ``Dense`` prior on its space.
+
+    They were checked when they were made, so that kernels take them as they are. None for other
+    arguments, for a prior that underflows, and for a matrix that is split over threads.
+    """
+    if type(channel) is not Channel or type(prior) is not Dense:
+        return None
+    if prior.space.sizes != channel.space.sizes or prior.logs_if_rare() is not None:
+        return None
+    cube = channel.cube
+    return (cube, prior.one) if cube.size < LARGE else None
+
+
 def _same_labels(channel: object, prior: object) -> None:
     """Refuse a labelled matrix and a labelled vector (pandas) whose labels are in other orders."""
     rows, values = getattr(channel, "index", None), getattr(prior, "index", None)
@@ -111,6 +125,19 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
     if number >= mechanism.space.n:
         raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {short(number)}")
     return number
+
+
+def group_numbers(mechanism: AbstractChannel | Distribution, rows: Any) -> tuple[int, ...]:
+    """Return the different numbers of one record or of a group, checked and in order."""
+    if np.ndim(rows) == 0:
+        return (row_number(mechanism, rows),)
+    given = [row_number(mechanism, i) for i in check.items(rows, "rows", "numbers of records")]
+    if not given or len(set(given)) < len(given):
+        raise InvalidInput(
+            f"rows must be one record or different records of a group; got {described(rows)}. "
+            "Give each record once."
+        )
+    return tuple(sorted(given))
 
 
 def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
@@ -178,7 +205,10 @@ def is_stack(channel: object, out: object = None) -> bool:
     # A channel object, the usual argument, is revealed by its type alone.
     stack = isinstance(channel, _ARRAYS) and _axes(channel) == 3
     if out is not None and not stack:
-        raise InvalidInput("out is for a stack of matrices, an array of shape (B, N, K)")
+        raise InvalidInput(
+            "out is for a stack of matrices, an array of shape (B, N, K). "
+            "Leave it out for one matrix."
+        )
     return stack
 
 
@@ -246,12 +276,19 @@ def stacked(
     return results
 
 
+def plainly(run: Kernel, *stacks: Floats) -> float:
+    """Measure a stack of one checked channel; NaN if the kernel has no answer."""
+    out = np.empty(1)
+    run(*stacks, _ANY, out)
+    return out.item()
+
+
 def measured(run: Kernel, matrix: Floats, *further: Any) -> float:
     """Measure one checked matrix as a stack of one.
 
     NaN if the kernel has no answer, or if the matrix is large enough for several threads.
     """
-    if matrix.size >= _LARGE:
+    if matrix.size >= LARGE:
         return math.nan
     out = np.empty(1)
     run(matrix[None], *further, _ANY, out)

@@ -15,7 +15,6 @@ from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio, log_total
 from fastpriv._core.rounding import (
     LEAST,
-    ULP,
     exp_down,
     expm1_down,
     log1p_up,
@@ -26,6 +25,7 @@ from fastpriv._core.rounding import (
     quotient_up,
     raised,
     round_up,
+    roundoff,
     sum_down,
     sum_up,
 )
@@ -48,18 +48,24 @@ from fastpriv.channels.record import ColumnsChannel, RecordChannel
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error
 from fastpriv.measures import supports
+from fastpriv.measures.attributes import Attribute, secrets_of, whole_channel
 from fastpriv.measures.chain_bounds import gain_bounds, is_long
+from fastpriv.measures.groups import group_marginal
 from fastpriv.measures.information import mutual_information
 from fastpriv.measures.inputs import (
-    Kernel,
+    LARGE,
     as_channel,
     as_pair,
+    group_numbers,
     is_stack,
     measure_as_product,
     measured,
+    plain_pair,
+    plainly,
     stacked,
     table,
 )
+from fastpriv.measures.records import group_information
 from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import LISTED
 from fastpriv.priors.unmixing import log_mean_inverse, opposite_path
@@ -86,17 +92,36 @@ _CLEAR = 50.0
 @overload
 def maximal_leakage(channel: AbstractChannel) -> float: ...
 @overload
-def maximal_leakage(channel: ChannelLike, *, out: Floats | None = ...) -> float | Floats: ...
-def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float | Floats:
+def maximal_leakage(
+    channel: ChannelLike,
+    *,
+    attribute: Attribute | None = ...,
+    prior: PriorLike | None = ...,
+    row: int | None = ...,
+    out: Floats | None = ...,
+) -> float | Floats: ...
+def maximal_leakage(
+    channel: ChannelLike,
+    *,
+    attribute: Attribute | None = None,
+    prior: PriorLike | None = None,
+    row: int | None = None,
+    out: Floats | None = None,
+) -> float | Floats:
     """Compute the maximal leakage ln sum_y max_x p(y|x).
 
     It is ln of the mean of e^l(X -> y) under any prior with full support (Issa et al. 2019, Theorem
-    1). Here l(X -> y) is the pointwise maximal leakage.
+    1). Here l(X -> y) is the pointwise maximal leakage. For an attribute U of the database it is ln
+    sum_y max_u p(y|u), which depends on the prior.
 
     Parameters
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
+    attribute, row
+        An attribute U of the database, instead of the database; see :func:`pml`.
+    prior : Distribution or 1-D array, optional
+        Distribution of the databases, which an attribute needs.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -111,6 +136,12 @@ def maximal_leakage(channel: ChannelLike, *, out: Floats | None = None) -> float
     >>> round(fp.maximal_leakage([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 1.5
     0.405465
     """
+    if attribute is not None or prior is not None or row is not None:
+        whole_channel(channel, attribute, out)
+        secret = secrets_of(channel, prior, attribute, row)[1]
+        return log_total(secret.matrix.max(axis=0)) + 4.0 * secret.error
+    if type(channel) is Channel and out is None:
+        return maxima_level(channel)
     if is_stack(channel, out):
         return stacked(kernels.maxima_levels, maximal_leakage, channel, out=out)
     return maxima_level(as_channel(channel))
@@ -144,6 +175,8 @@ def leakage_capacity(channel: ChannelLike, *, out: Floats | None = None) -> floa
     >>> fp.leakage_capacity(fp.HammingChannel(1_000, 2, 0.5))
     500.0
     """
+    if type(channel) is Channel and out is None:
+        return _dense_extreme_level(channel)
     if is_stack(channel, out):
         return stacked(kernels.ratio_levels, leakage_capacity, channel, out=out)
     return extreme_level(as_channel(channel))
@@ -160,6 +193,8 @@ def extreme_level(channel: AbstractChannel) -> float:
 def _dense_extreme_level(channel: Channel) -> float:
     """One pass over the matrix."""
     size = len(channel.table())
+    if channel.cube.size < LARGE:
+        return plainly(kernels.ratio_levels, channel.cube)
     axes = np.array([(1, size)] if size > 1 else [], np.int64).reshape(-1, 2)
     return matrix_level(channel.table(), axes)
 
@@ -262,14 +297,23 @@ def strong_dp_level(channel: ChannelLike, *, out: Floats | None = None) -> float
 def leakage_factor(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
 @overload
 def leakage_factor(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    rows: int | Sequence[int] | None = ...,
+    out: Floats | None = ...,
 ) -> float | Bracket | Floats: ...
 def leakage_factor(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    rows: int | Sequence[int] | None = None,
+    out: Floats | None = None,
 ) -> float | Bracket | Floats:
     """Compute the leakage factor I(X; Y) / H(X), the share of entropy that the output reveals.
 
-    See Makhdoumi-Fawaz 2013, Definition 1. The factor is 0 if the database is certain.
+    See Makhdoumi-Fawaz 2013, Definition 1. The factor is 0 if the database is certain. About some
+    records it is I(X_G; Y) / H(X_G).
 
     Parameters
     ----------
@@ -277,6 +321,8 @@ def leakage_factor(
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
+    rows : int or sequence of int, optional
+        One record or a group, instead of the whole database; see :func:`row_information`.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -291,11 +337,25 @@ def leakage_factor(
     >>> round(fp.leakage_factor([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)
     0.188722
     """
+    if rows is not None:
+        whole_channel(channel, rows, out)
+        mechanism, law = as_pair(channel, prior)
+        group = group_numbers(mechanism, rows)
+        told = group_information(mechanism, law, group)
+        return information_share(told, group_marginal(law, group).entropy())
+    if (pair := plain_pair(channel, prior)) and out is None:
+        share = plainly(kernels.information_shares, *pair)
+        if share >= 0.0:
+            return share
     if is_stack(channel, out):
         return stacked(kernels.information_shares, leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
-    share = _dense_share(kernels.information_shares, mechanism, law)
-    return share if share >= 0.0 else _share(mutual_information(mechanism, law), law.entropy())
+    share = _dense_share("information_shares", mechanism, law)
+    return (
+        share
+        if share >= 0.0
+        else information_share(mutual_information(mechanism, law), law.entropy())
+    )
 
 
 @overload
@@ -335,25 +395,32 @@ def worst_leakage_factor(
     >>> round(fp.worst_leakage_factor([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)
     0.188722
     """
+    if (pair := plain_pair(channel, prior)) and out is None:
+        share = plainly(kernels.entropy_shares, *pair)
+        if share >= 0.0:
+            return share
     if is_stack(channel, out):
         return stacked(kernels.entropy_shares, worst_leakage_factor, channel, prior, out)
     mechanism, law = as_pair(channel, prior)
+    share = _dense_share("entropy_shares", mechanism, law)
+    if share >= 0.0:
+        return share
     gain = entropy_gain(mechanism, law)
     if (
         gain == 0.0 and mutual_information(mechanism, law) != 0.0
     ):  # some output has a smaller posterior entropy
         gain = LEAST
-    return _share(gain, law.entropy())
+    return information_share(gain, law.entropy())
 
 
-def _dense_share(run: Kernel, channel: AbstractChannel, prior: Distribution) -> float:
-    """Measure a small matrix under a vector by the kernel of stacks; NaN for others."""
+def _dense_share(kernel: str, channel: AbstractChannel, prior: Distribution) -> float:
+    """Measure a small matrix under a vector by a kernel of stacks; NaN for others."""
     if isinstance(channel, Channel) and isinstance(prior, Dense) and prior.logs_if_rare() is None:
-        return measured(run, channel.table(), prior.probabilities()[None])
+        return measured(getattr(kernels, kernel), channel.table(), prior.probabilities()[None])
     return math.nan
 
 
-def _share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
+def information_share(part: float | Bracket, whole: float | Bracket) -> float | Bracket:
     """Part / whole in [0, 1], rounded up; 0/0 = 0."""
     if isinstance(part, Bracket) or isinstance(whole, Bracket):
         low, high = (part.lower, part.upper) if isinstance(part, Bracket) else (part, part)
@@ -429,7 +496,7 @@ def _type_maxima(channel: TypeChannel) -> tuple[float, float]:
     """From the largest entry for each type of output. Cost O(classes)."""
     tops = np.array([entry.max() for entry in channel.entries])
     total = math.fsum(tops * np.exp(channel.types.log_sizes))
-    error = (8 * channel.space.n + 64) * ULP  # logarithms of class sizes are sums over n records
+    error = roundoff(8 * channel.space.n + 64)  # logarithms of class sizes are sums over n records
     return max(0.0, log_up(total)) + error, error
 
 
@@ -455,7 +522,7 @@ def _posterior_chain_maxima(channel: PosteriorChain) -> tuple[float, float]:
     mean = log_mean_inverse(chain.initial, chain.transition, n, channel.epsilon)
     stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
     # The floats of R, of the chain and of epsilon are off by a few ulp for each record.
-    error = 64.0 * n * ULP * (1.0 + channel.epsilon + chain.epsilon_x())
+    error = roundoff(64.0 * n) * (1.0 + channel.epsilon + chain.epsilon_x())
     return round_up(max(0.0, mean + stay)) + error, error
 
 
@@ -632,7 +699,7 @@ def type_gain(
     left = np.maximum(mass - pairs.log_output_sizes[clear] - prior - top + cost, 0.0)
     least = float(left.min(initial=math.inf)) if (known == clear).all() else 0.0
     size = np.abs(mass) + pairs.log_output_sizes[clear] + np.abs(prior) + np.abs(top) + cost
-    error = (8.0 * pairs.error + 64.0 * ULP) * (1.0 + float(size.max(initial=0.0)) + whole)
+    error = (8.0 * pairs.error + roundoff(64.0)) * (1.0 + float(size.max(initial=0.0)) + whole)
     return min(max(0.0, whole - least), whole) + error
 
 

@@ -8,7 +8,7 @@ from functools import partial, singledispatch
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv._core.rounding import ULP, ratio_log_up, round_up, sum_up
+from fastpriv._core.rounding import ratio_log_up, round_up, roundoff, sum_up
 from fastpriv._matrices.ratios import matrix_level
 from fastpriv._sampling.thresholds import LawThresholds
 from fastpriv._structure.rows import RowKernel, RowKernels, Symmetric
@@ -164,7 +164,7 @@ def _type_drawn_level(channel: TypeChannel) -> float:
     """
     totals = np.bincount(channel.all_classes.row, channel.class_masses)
     spread = math.log(totals.max() / totals.min())
-    error = (16 * channel.space.n + len(channel.all_entries) + 512) * ULP
+    error = roundoff(16 * channel.space.n + len(channel.all_entries) + 512)
     return neighbour_level(channel) + spread + 2.0 * error
 
 
@@ -179,7 +179,7 @@ def _tilted_drawn_level(channel: TiltedChannel) -> float:
     if not channel.space.has_neighbours:
         return 0.0
     row = 8 * max(channel.space.sizes) + 64 + 2.0 * channel.epsilon
-    error = ULP * (channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)
+    error = roundoff(channel.space.n * row + 16.0 * abs(channel.base.log_smallest()) + 1024.0)
     return neighbour_level(channel) + 2.0 * (error + channel.misfit)
 
 

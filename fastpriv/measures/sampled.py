@@ -239,7 +239,7 @@ def _measured(
     beta = check.real(beta, "beta", least=1e-300, most=0.5)
     N, K = counts.shape
     if isinstance(prior, str) and prior != "drawn":
-        raise InvalidInput(f'prior must be a law, "drawn" or None, got {described(prior)}')
+        raise InvalidInput(f'prior must be a distribution, "drawn" or None, got {described(prior)}')
     drawn = isinstance(prior, str)
     law = None if prior is None or isinstance(prior, str) else as_prior(prior, space)
     rows_sides = N * samples.sides(K)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, lowered
+from fastpriv._core.rounding import LEAST, lowered, roundoff
 from fastpriv._matrices.contraction import matrix_contraction
 from fastpriv._matrices.sdpi import entries_off, matrix_sdpi
 from fastpriv._structure.rows import RowKernels
@@ -121,10 +121,10 @@ def _entry_error(channel: AbstractChannel, prior: Distribution) -> float:
     if isinstance(channel, TiltedChannel):
         return channel.entry_error
     if isinstance(channel, HammingChannel):
-        return 16.0 * channel.space.n * ULP
+        return roundoff(16.0 * channel.space.n)
     if not isinstance(channel, ProductChannel):
         return channel.matrix_error
-    return 0.0 if isinstance(prior, Product) else 2.0 * channel.space.n * ULP
+    return 0.0 if isinstance(prior, Product) else roundoff(2.0 * channel.space.n)
 
 
 def _is_close(channel: AbstractChannel) -> bool:

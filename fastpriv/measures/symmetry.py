@@ -87,7 +87,8 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
     mechanism = as_channel(channel)
     if not is_data_independent(mechanism):
         raise InvalidInput(
-            "the output laws are not permutations of one law, so ln|Y| - H(Z) depends on the "
+            "the output distributions are not permutations of one distribution, "
+            "so ln|Y| - H(Z) depends on the "
             "database; ask individual_capacity"
         )
     total = []

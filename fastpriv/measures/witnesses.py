@@ -116,7 +116,10 @@ def matrix_step_witness(channel: AbstractChannel, prior: Distribution | None) ->
         joint *= (prior.probabilities() * 2.0**900)[:, None]
     axes = [(int(s), m) for s, m in zip(space.strides, space.sizes, strict=True) if m > 1]
     if not axes:
-        raise InvalidInput("no row has a second value, so there are no neighbours")
+        raise InvalidInput(
+            "no record has a second value, so there are no neighbours. "
+            "Give a record two values or more."
+        )
     levels = [matrix_level(joint, np.array([axis])) for axis in axes]
     inner, m = axes[int(np.argmax(levels))]
     blocks = joint.reshape(-1, m, inner, joint.shape[1])
@@ -135,7 +138,9 @@ def _furthest(laws: Floats) -> tuple[int, int, int]:
 
 def _widest(laws: Floats, pairs: Ints) -> tuple[int, int]:
     """Return the listed pair of rows with the largest ratio of two entries."""
-    check.fits(pairs.size * laws.shape[1], "the laws of neighbours", "ask for levels", _SCANNED)
+    check.fits(
+        pairs.size * laws.shape[1], "the distributions of neighbours", "ask for levels", _SCANNED
+    )
     place = largest_ratio(laws[pairs[:, 0]], laws[pairs[:, 1]])
     v, w = pairs[place // laws.shape[1]].tolist()
     return v, w

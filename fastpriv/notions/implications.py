@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from fastpriv._core import validation as check
 from fastpriv._drawing.results import outline
+from fastpriv._text import html
 from fastpriv._text.numbers import up
 from fastpriv._text.table import table
-from fastpriv.errors import InvalidInput, described, short
+from fastpriv.errors import Infeasible, InvalidInput, described, short
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.notions.rules import Facts
 from fastpriv.priors import Distribution
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Implications", "Step", "implications"]
 
+#: Levels that are smaller only by the rounding of a bound are possible.
+_ROUNDED = 1e-9
 #: Significant digits of the levels in a table or a graph.
 _DIGITS = 6
 
@@ -112,6 +115,14 @@ class Implications:
         """Draw the chains; see :func:`fastpriv.plot.implications`."""
         return outline(self.notion, self.level, self.levels, self.steps, ax)
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (s.conclusion, up(s.level, _DIGITS), s.premise, s.formula, s.source)
+            for s in self.steps.values()
+        ]
+        name = f"What follows from {self.notion} at level {up(self.level, _DIGITS)}"
+        return html.listing(name, ("notion", "level", "from", "as", "source"), rows)
+
     def __repr__(self) -> str:
         return self.table()
 
@@ -132,7 +143,9 @@ def implications(
     notion : str
         Its notion: "dp", "strong-dp", "approximate-dp", "identifiability", "information-privacy",
         "pml", "pml-all-priors", "divergence", "maximal-leakage", "mutual-information",
-        "leakage-factor", or, about one record under priors with independent records,
+        "leakage-factor", "contraction", "sdpi", "maximal-correlation", "max-information",
+        "row-pml", "max-individual-capacity", "individual-capacity", "group-capacity",
+        "channel-capacity", or, about one record under priors with independent records,
         "product-row-pml", "product-row-max-information", "product-row-information".
         ``fastpriv.notions.NOTIONS[notion].bounds`` is what its level bounds.
     prior : Distribution or 1-D array, optional
@@ -146,6 +159,11 @@ def implications(
     Implications
         Levels rounded up, each with its chain of theorems. Notions without a finite level are left
         out. In formulas e is the level of the premise and S the database.
+
+    Raises
+    ------
+    Infeasible
+        If no mechanism has the level under the prior: identifiability below eps_X.
 
     Notes
     -----
@@ -162,10 +180,26 @@ def implications(
     notion              level  from             as  source
     maximal-leakage     0.25                        given
     mutual-information  0.25   maximal-leakage  e   Sibson order 1 below infinity
+    >>> fp.implications(0.2, "contraction").levels["leakage-factor"]
+    0.2
     """
     check.word(notion, "notion", RELATED, "fastpriv.notions.registry.RELATED, such as 'dp'")
     given = check.real(level, "level", least=0.0)
-    return derive(given, notion, facts_of(prior, n))
+    facts = facts_of(prior, n)
+    if notion == "identifiability" and prior is not None:
+        _check_possible(given, as_prior(prior))
+    return derive(given, notion, facts)
+
+
+def _check_possible(level: float, prior: Distribution) -> None:
+    """Refuse a level of identifiability that no mechanism has under the prior."""
+    least = prior.epsilon_x_lower()
+    if level < least * (1.0 - _ROUNDED):
+        raise Infeasible(
+            f"an identifiability of {described(level)} is impossible under this prior: its own "
+            f"odds of neighbours reach eps_X = {described(least)}, and no output lowers them all. "
+            f"Give a level of at least {described(least)}."
+        )
 
 
 def derive(given: float, notion: str, facts: Facts) -> Implications:

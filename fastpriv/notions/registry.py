@@ -17,10 +17,13 @@ from fastpriv.notions.rules import (
     at_most_one,
     at_most_rarest,
     capacity_bound,
+    correlated,
     groups,
     over_entropy,
     plus_epsilon_x,
+    root,
     same,
+    single_record,
     times_entropy,
     twice,
     two_sided,
@@ -165,6 +168,7 @@ MECHANISM = (
         title="max-information about one record",
         bounds="max-information of one record and output, over all priors",
         source=f"{WU}, Definition 8",
+        implies=(same("strong-dp", f"{WU}, Definition 8: any two databases differ in a record"),),
         display="row",
     ),
     Notion(
@@ -190,6 +194,7 @@ MECHANISM = (
         information=True,
         implies=(
             same("individual-capacity", f"{WU}, Section 3: a record is part of the database"),
+            same("group-capacity", f"{WU}, Definition 17: a group is part of the database"),
             same("mutual-information", "the maximum over all priors"),
         ),
     ),
@@ -222,6 +227,7 @@ MECHANISM = (
         bounds="mutual information of a group of records and output, over all priors",
         source=f"{WU}, Definition 17",
         information=True,
+        implies=(same("individual-capacity", f"{WU}, Definition 17: a record of the group"),),
         display="row",
     ),
     Notion(
@@ -230,6 +236,11 @@ MECHANISM = (
         bounds="I(S; Y)/I(S; X) over all secrets S and all priors",
         source=f"{MAKHDOUMI}, Theorem 1 and (7)",
         unit="share",
+        implies=(
+            same("sdpi", f"{MAKHDOUMI}, Theorem 1: the maximum over priors"),
+            same("leakage-factor", f"{MAKHDOUMI}, Theorem 1: I(S; Y) <= e I(S; X) <= e H(S)"),
+        ),
+        ceiling=at_most_one,
     ),
     Notion(
         slug="ruling-out",
@@ -309,6 +320,8 @@ UNDER_PRIOR = (
                 two_sided,
             ),
             same("divergence", f"{MAKHDOUMI}, Proposition 4 (3) for KL"),
+            same("max-information", f"{WU}, Definition 7: the same number"),
+            same("row-pml", f"{SAEIDIAN}, Section 4: a record is part of the database"),
             same("maximal-leakage", f"{SAEIDIAN}, Definition 2.3, averaged"),
         ),
         ceiling=at_most_rarest,
@@ -328,6 +341,7 @@ UNDER_PRIOR = (
         bounds="leakage of an output about one record, under the prior",
         source=f"{SAEIDIAN}, Section 4",
         scope="prior",
+        implies=(Rule("pml", f"{SAEIDIAN}, Section 4: one record", "e if n = 1", single_record),),
     ),
     Notion(
         slug="max-information",
@@ -335,6 +349,7 @@ UNDER_PRIOR = (
         bounds="ln p(x|y)/p(x) over databases and outputs, under the prior",
         source=f"{WU}, Definition 7",
         scope="prior",
+        implies=(same("pml", f"{WU}, Definition 7: the same number"),),
         display="row",
     ),
     Notion(
@@ -428,6 +443,15 @@ UNDER_PRIOR = (
         source=f"{MAKHDOUMI}, Definition 5",
         scope="prior",
         unit="",
+        implies=(
+            Rule(
+                "mutual-information",
+                "chi-square divergence of the joint distribution",
+                "ln(1 + e^2 (1/p_min - 1))",
+                correlated,
+            ),
+        ),
+        ceiling=at_most_one,
     ),
     Notion(
         slug="sdpi",
@@ -436,6 +460,11 @@ UNDER_PRIOR = (
         source=f"{MAKHDOUMI}, Definition 4",
         scope="prior",
         unit="share",
+        implies=(
+            same("leakage-factor", f"{MAKHDOUMI}, Definition 4: I(S; Y) <= e I(S; X) <= e H(S)"),
+            Rule("maximal-correlation", f"{MAKHDOUMI}, Theorem 1", "sqrt(e)", root),
+        ),
+        ceiling=at_most_one,
     ),
     Notion(
         slug="constrained-capacity",

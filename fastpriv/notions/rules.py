@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastpriv._core.rounding import LEAST, product_up, raised, sum_up
+from fastpriv._core.rounding import LEAST, product_up, raised, root_up, sum_up
 
 if TYPE_CHECKING:
     from fastpriv.results import Bracket
@@ -23,6 +23,8 @@ _PSI_ERROR = 512.0
 _SMALL_LEVEL = 0.1
 #: Below this u - 1 the series of psi is used; cutting it adds less than 1e-12 of the sum.
 _SMALL_EXCESS = 0.05
+#: Largest exponent of a double.
+_LARGEST = 700.0
 #: Smallest bound: products of smaller ones are subnormal and lose digits, and a chain of rules
 #: could go round.
 _SMALLEST = 1e-290
@@ -146,6 +148,31 @@ def times_entropy(level: float, facts: Facts) -> float | None:
     if level == 0.0 or facts.entropy.upper == 0.0:
         return 0.0
     return _scaled_up(level * facts.entropy.upper, _ENTROPY)
+
+
+def root(level: float, facts: Facts) -> float | None:
+    """Bound by the square root of e."""
+    return min(1.0, root_up(level)) if level > 0.0 else 0.0
+
+
+def correlated(level: float, facts: Facts) -> float | None:
+    """Bound by ln(1 + e^2 (1/p_min - 1)), the information at a maximal correlation e.
+
+    I(X; Y) is at most ln(1 + c), where c is the chi-square divergence of the joint distribution
+    from the product: the sum of squared correlations, at most N - 1 of them, and N <= 1/p_min.
+    """
+    if facts.log_least is None:
+        return None
+    if level == 0.0 or facts.log_least >= 0.0:
+        return 0.0
+    odds = math.expm1(-facts.log_least) if facts.log_least > -_LARGEST else math.inf
+    square = raised(level * level * odds, 16.0)
+    return max(raised(math.log1p(square), 16.0), _SMALLEST) if square < math.inf else None
+
+
+def single_record(level: float, facts: Facts) -> float | None:
+    """Bound by e if there is one record: the record is the database."""
+    return level if facts.n == 1 else None
 
 
 def _scaled_up(value: float, factor: float) -> float:

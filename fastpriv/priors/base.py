@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -393,6 +393,11 @@ class Dense(Distribution):
     def logs_if_rare(self) -> Floats | None:
         return self._rare
 
+    @cached_property
+    def one(self) -> Floats:
+        """The probabilities as a stack of one prior, for kernels."""
+        return self._pmf[None]
+
     def log_probabilities(self, rows: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._pmf[self.space.index(rows)]))
@@ -418,7 +423,10 @@ class Dense(Distribution):
         kept = np.where(event, self._pmf, 0.0)
         total = float(kept.sum())
         if total <= 0.0:
-            raise InvalidInput("what is given has probability zero; nothing can be conditioned on")
+            raise InvalidInput(
+                "what is given has probability zero; nothing can be conditioned on. "
+                "Give values that can occur."
+            )
         return Dense.of(kept / total, self.space)
 
     def axes(self, rows: Ints | None = None) -> list[tuple[int, int, int]]:

@@ -9,8 +9,9 @@ of r[x, y], the product over records, over the x with k ones.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, log_error, log_law
 from fastpriv._structure.counts import log_binomial, log_class_sizes
@@ -78,6 +79,25 @@ def without_one(weights: Any) -> list[Any]:
         ahead = tuple(slice(1, None) if a == axis else slice(0, n) for a in range(axes))
         parts.append(weights[ahead] * (counts[axis] + 1))
     return parts
+
+
+def group_parts(weights: Floats, k: int) -> Iterator[tuple[tuple[int, ...], Floats]]:
+    """Yield every setting of k records with the probability of it and each type of the others.
+
+    Settings are in C order. Settings of the same type share one array.
+    """
+    n, m = weights.shape[0] - 1, weights.ndim + 1
+    parts: dict[tuple[int, ...], Floats] = {(): weights}
+    for done in range(k):
+        grown: dict[tuple[int, ...], Floats] = {}
+        for values, part in parts.items():  # in order, so that one setting of each type is kept
+            more = without_one(part)
+            for value in range(values[-1] if values else 0, m):
+                longer = (*values, value)
+                grown[longer] = more[value] / (n - done)
+        parts = grown
+    for setting in itertools.product(range(m), repeat=k):
+        yield setting, parts[tuple(sorted(setting))]
 
 
 def inverse_matrix(kernel: Symmetric) -> Floats:
@@ -204,7 +224,8 @@ class Exchangeable(LineDistribution):
         weights = np.exp(logs - logs.max())
         if not np.isfinite(weights).all():
             raise InvalidInput(
-                f"a = {described(a)} and b = {described(b)} are too extreme for double precision"
+                f"a = {described(a)} and b = {described(b)} are too extreme for double precision. "
+                "Use values between 1e-300 and 1e300."
             )
         logs = logs - logs.max() - math.log(weights.sum())
         weights = weights / weights.sum()
@@ -258,7 +279,7 @@ class Exchangeable(LineDistribution):
         rare = (self.type_weights <= TINY) & live
         if rare.any():  # doubles do not hold the weights
             return log_error(self.log_weights, 0.0)
-        return 8.0 * ULP * float(np.abs(self.log_weights[live]).max(initial=0.0))
+        return roundoff(8.0) * float(np.abs(self.log_weights[live]).max(initial=0.0))
 
     @property
     def type_strides(self) -> Ints:
@@ -384,8 +405,8 @@ class Exchangeable(LineDistribution):
         best = float(pairs.nearest[log_prior > -math.inf, at].max())
         scale = float(pairs.log_output_sizes[at] + pairs.log_tops[at])
         mass = float(pairs.log_sum(pairs.log_joint(log_prior)[:, [at]])[0]) - scale
-        error = 4.0 * pairs.error + self.log_error + 64.0 * ULP * (1.0 - best + abs(scale))
-        return Column(best, mass, error + 64.0 * ULP * abs(mass) if mass > -math.inf else error)
+        error = 4.0 * pairs.error + self.log_error + roundoff(64.0) * (1.0 - best + abs(scale))
+        return Column(best, mass, error + roundoff(64.0) * abs(mass) if mass > -math.inf else error)
 
     def log_marginal(self, i: int) -> tuple[Floats, float]:
         """Return the log-marginal, from the share of records that hold each value, by type."""
@@ -461,7 +482,7 @@ class OutputForm:
     def error(self) -> float:
         """Bound the rounding error of the logarithms below."""
         size = np.where(np.isinf(self.logs), 0.0, np.abs(self.logs)).max(axis=1)
-        return (24 * self.n + 64) * ULP + 16.0 * ULP * float(self.counts @ size)
+        return roundoff(24 * self.n + 64) + roundoff(16.0) * float(self.counts @ size)
 
     @property
     def possible(self) -> bool:

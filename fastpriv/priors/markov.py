@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import ULP, lowered
+from fastpriv._core.rounding import lowered, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import Wide, wide
 from fastpriv._matrices.leakage import TINY
@@ -177,7 +177,7 @@ class Markov(LineDistribution):
         if self.space.n == 1 or np.ptp(chain) == 0.0:
             return 0.0
         off = [math.fsum([*row, -1.0]) for row in self.transition.tolist()]
-        return 8.0 * ULP + (max(off) - min(off)) * (1.0 + 2.0**-20)
+        return roundoff(8.0) + (max(off) - min(off)) * (1.0 + 2.0**-20)
 
     def marginal_sum(self, rows: Ints) -> Floats:
         from fastpriv.kernels import markov_counts
@@ -262,16 +262,16 @@ def _along(chain: Markov, tables: list[list[Floats]], assignment: Ints, y: Ints)
             out[kind, : part.shape[1]] = part.T
     best = chain_log_best(initial, transition, tops, assignment, y)
     # Every record multiplies the forward weights by a few positive numbers.
-    slack = len(y) * (4 * len(initial) + 16) * ULP
+    slack = roundoff(len(y) * (4 * len(initial) + 16))
     start, steps = chain.log_chain
     rare = any(np.any((part > -math.inf) & (part < _LOG_SMALL)) for part in (steps, logs))
     mass = math.nan if rare else chain_log_mass(initial, transition, near, loss, assignment, y)
     if math.isnan(mass):  # terms may be lost to underflow
         mass, size = chain_log_sum(start, steps, logs, assignment, y)
-        slack += 8.0 * len(y) * ULP * size  # a few additions of logarithms for every record
+        slack += roundoff(8.0 * len(y)) * size  # a few additions of logarithms for every record
     else:
         slack *= min(1.0, -4.0 * mass)
-    return Column(best, mass, slack - 16.0 * ULP * (best + mass))
+    return Column(best, mass, slack - roundoff(16.0) * (best + mass))
 
 
 def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import runs, unrolled
-from fastpriv._core.rounding import ULP, log_down, round_up
+from fastpriv._core.rounding import log_down, round_up, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tropical
 from fastpriv._structure.rows import RowKernels, Symmetric, distinct, distinct_sizes
@@ -180,7 +180,7 @@ class Product(LineDistribution):
             mass += (counts[used] * log_masses(law, [kernel])[used]).tolist()
         total = math.fsum(best), math.fsum(mass)
         slack = max(row_slack([kernel]) for kernel in kernels.distinct)
-        error = slack * min(len(y), -4.0 * total[1]) - 16.0 * ULP * sum(total)
+        error = slack * min(len(y), -4.0 * total[1]) - roundoff(16.0) * sum(total)
         return Column(*total, error)
 
     def by_type(self) -> Exchangeable | None:
@@ -218,6 +218,11 @@ class Product(LineDistribution):
         kinds, counts = np.unique(pairs, axis=1, return_counts=True)
         parts = [log_misfit(self.distinct[k], other.distinct[j]) for k, j in kinds.T]
         return np.array(parts), counts
+
+    def part(self, rows: Sequence[int] | Ints) -> Product:
+        """Return the distribution of some records, in the given order."""
+        used, assignment = np.unique(self.assignment[np.asarray(rows)], return_inverse=True)
+        return Product.of([self.distinct[k] for k in used.tolist()], assignment.reshape(-1))
 
     def given(self, values: Mapping[int, int]) -> Product:
         """Return the distribution given values of some records; these become constants."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.convex_sets import Least, box_least, divergence_least, variation_least
 from fastpriv.errors import Infeasible, InvalidInput, described, short
+from fastpriv.priors.base import Distribution
 from fastpriv.spaces import Space
 
 __all__ = ["PriorSet"]
@@ -21,7 +24,9 @@ __all__ = ["PriorSet"]
 class PriorSet:
     """A set of distributions over databases: assumptions about the prior.
 
-    Made by the class methods below; used by :func:`fastpriv.pml_level`.
+    Made by the class methods below; used by :func:`fastpriv.pml_level`, by
+    :func:`fastpriv.individual_capacity` and by :func:`fastpriv.solve_minimax`. A single prior in
+    the place of a set is a set of one.
 
     Examples
     --------
@@ -50,6 +55,15 @@ class PriorSet:
     def polytope(A: ArrayLike, b: ArrayLike) -> PriorSet:
         """Return the distributions p with A p <= b, p >= 0 and sum p = 1."""
         return PolytopePriors(_finite(A, "A", 2), _finite(b, "b", 1))
+
+    @staticmethod
+    def hull(priors: Sequence[Distribution | ArrayLike]) -> PriorSet:
+        """Return the mixtures of some distributions, their convex hull.
+
+        ``priors`` are distributions over the same databases, or vectors of probabilities. The hull
+        of one distribution is that distribution alone.
+        """
+        return HullPriors(_listed_laws(priors))
 
     @staticmethod
     def product(space: Space | ArrayLike) -> PriorSet:
@@ -98,11 +112,11 @@ class PriorSet:
         least, most = check.real(b, "b", 0.0), math.log(count)
         if least > raised(most, 4.0):
             raise Infeasible(
-                f"no law over {count} databases has an entropy of {described(least)} nats"
+                f"no distribution over {count} databases has an entropy of {described(least)} nats"
             )
         # H(p) = ln N - D(p || uniform). Upper bounds use the radius rounded up, and lower bounds
         # the radius rounded down: information changes with the root of a small radius.
-        slack = 4.0 * ULP * most
+        slack = roundoff(4.0) * most
         radius, inner = max(0.0, most - least) + slack, max(0.0, most - least - slack)
         return DivergenceBall(np.full(count, 1.0 / count), radius, inner)
 
@@ -114,7 +128,8 @@ class PriorSet:
         least = check.real(b, "b", 0.0)
         if least > raised(math.log(count), 4.0):
             raise Infeasible(
-                f"no law over {count} databases has a min-entropy of {described(least)} nats"
+                f"no distribution over {count} databases has a min-entropy of "
+                f"{described(least)} nats"
             )
         most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
@@ -193,12 +208,12 @@ class ConvexPriors(PriorSet, ABC):
         """
         possible = self.possible()
         low, high = float(weights[possible].min()), float(weights[possible].max())
-        width = (high - low) * (1.0 + 4.0 * ULP)
+        width = (high - low) * (1.0 + roundoff(4.0))
         if not width > 0.0:
-            return low - 4.0 * ULP * abs(low), self.lowest(np.zeros(self.size))[1]
+            return low - roundoff(4.0) * abs(low), self.lowest(np.zeros(self.size))[1]
         column = np.where(possible, np.clip((weights - low) / width, 0.0, 1.0), 1.0)
         bound, law = self.lowest(column)
-        slack = (4 * self.size + 32) * ULP
+        slack = roundoff(4 * self.size + 32)
         return low + width * bound - slack * (abs(low) + width), law
 
 
@@ -214,8 +229,8 @@ class Box(ConvexPriors):
         room, taken = math.fsum(upper), math.fsum(lower)
         if taken > 1.0 + check.SUM_TOLERANCE or room < 1.0 - check.SUM_TOLERANCE:
             raise InvalidInput(
-                f"no law lies in the box: lower sums to {described(taken)} and upper to "
-                f"{described(room)}, but a law sums to 1"
+                f"no distribution lies in the box: lower sums to {described(taken)} and upper to "
+                f"{described(room)}, but probabilities sum to 1"
             )
         self.lower, self.upper, self.size = lower, upper, len(lower)
         self.free = max(0.0, 1.0 - taken)
@@ -284,6 +299,62 @@ class DivergenceBall(ConvexPriors):
         return f"PriorSet.kl_ball({self.size} databases, {self._radius:g})"
 
 
+class HullPriors(ConvexPriors):
+    """Mixtures of some distributions, the rows of ``laws``."""
+
+    def __init__(self, laws: Floats) -> None:
+        self.laws, self.size = laws, laws.shape[1]
+
+    def possible(self) -> np.ndarray:
+        return np.asarray(self.laws.max(axis=0) > 0.0)
+
+    def lowest(self, column: Floats) -> Least:
+        """Minimise over the corners: a mean is linear. Cost O(corners N)."""
+        means = self.laws @ column
+        at = int(means.argmin())
+        return max(float(column.min()), lowered(float(means[at]), 2.0 * self.size + 8.0)), (
+            self.laws[at]
+        )
+
+    def __repr__(self) -> str:
+        return f"PriorSet.hull({len(self.laws)} laws, {self.size} databases)"
+
+
+def as_prior_set(priors: Any, size: int | None = None) -> PriorSet:
+    """Return a set of priors: the given one, or a single prior as a set of one."""
+    if isinstance(priors, PriorSet):
+        return priors
+    if isinstance(priors, str | bytes) or priors is None or callable(priors):
+        raise InvalidInput(
+            f"priors must be a PriorSet or a single prior; got {described(priors)}. Make a set by "
+            "PriorSet.all, PriorSet.hull or another of its methods."
+        )
+    try:
+        return HullPriors(_listed_laws([priors]))
+    except InvalidInput as problem:
+        raise InvalidInput(
+            f"priors must be a PriorSet or a single prior; got {described(priors)}: {problem} "
+            "Several priors are PriorSet.hull([...])."
+        ) from None
+
+
+def _listed_laws(priors: Any) -> Floats:
+    """Return distributions over the same databases as the rows of a matrix."""
+    if isinstance(priors, Distribution):
+        priors = [priors]
+    given = check.items(priors, "priors", "distributions")
+    laws = [
+        prior.probabilities() if isinstance(prior, Distribution) else check.law(prior, f"prior {k}")
+        for k, prior in enumerate(given)
+    ]
+    if not laws or len({len(law) for law in laws}) > 1:
+        raise InvalidInput(
+            "priors must be at least one distribution, all over the same databases; got "
+            f"{len(laws)} of lengths {sorted({len(law) for law in laws})}. Give them one length."
+        )
+    return np.ascontiguousarray(np.stack(laws))
+
+
 class PolytopePriors(ConvexPriors):
     """Distributions p with A p <= b."""
 
@@ -294,7 +365,7 @@ class PolytopePriors(ConvexPriors):
 
         self.inequalities, self.size = Polytope(A, b), A.shape[1]
         if self.inequalities.empty:
-            raise Infeasible("no law p satisfies A p <= b")
+            raise Infeasible("no distribution p satisfies A p <= b. Relax the constraints.")
 
     def possible(self) -> np.ndarray:
         return self.inequalities.possible()

@@ -31,7 +31,7 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import log_law, surprise
 from fastpriv._structure.counts import log_binomials
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
-from fastpriv.priors.exchangeable import without_one
+from fastpriv.priors.exchangeable import group_parts, without_one
 
 #: Most terms of a convolution: as many as for 200,000 records of two values.
 _MAX_TERMS = 200_000**2
@@ -396,6 +396,72 @@ def _log_parts(prior: Exchangeable) -> list[Floats]:
 def _shares(prior: Exchangeable, inside: np.ndarray) -> Floats:
     """Return the share of records that hold each value, [v, type]."""
     return np.asarray(prior.counts[:, inside] / prior.space.n)
+
+
+@singledispatch
+def group_score_law(
+    prior: Distribution, scores: Sequence[Ints], which: Ints, group: Sequence[int]
+) -> Floats:
+    """Return the joint distribution [setting, sum] of a group of records and the sum of scores.
+
+    Settings of the group are in C order. The general algorithm puts the number of the setting
+    before the digits of the sum.
+    """
+    width, marked, kinds = largest_sum(scores, which) + 1, list(scores), which.copy()
+    digit, settings = width, 1
+    for i in reversed(group):
+        own = scores[which[i]]
+        kinds[i] = len(marked)
+        marked.append(own + np.arange(len(own)) * digit)
+        digit, settings = digit * len(own), settings * len(own)
+    law = score_law(prior, marked, kinds)
+    return np.pad(law, (0, settings * width - len(law))).reshape(settings, width)
+
+
+@group_score_law.register
+def _product_group_score_law(
+    prior: Product, scores: Sequence[Ints], which: Ints, group: Sequence[int]
+) -> Floats:
+    """Use the sum of the other records once, shifted by the group's own sum."""
+    rest = np.delete(np.arange(prior.space.n), group)
+    others = np.ones(1)
+    if len(rest):
+        others = score_law(prior.part(rest), scores, which[rest])
+    own = sums([scores[kind] for kind in which[list(group)]], np.arange(len(group)))
+    width = largest_sum(scores, which) + 1
+    check.fits(len(own) * width, "the joint law of a group and a sum", "use a smaller group")
+    return placed(prior.part(group).pmf()[:, None] * others, own, width)
+
+
+@group_score_law.register
+def _exchangeable_group_score_law(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, group: Sequence[int]
+) -> Floats:
+    """Use the types of the other records, together with each setting of the group."""
+    rest, n = np.delete(which, group), prior.space.n - len(group)
+    own = sums([scores[kind] for kind in which[list(group)]], np.arange(len(group)))
+    width = largest_sum(scores, which) + 1
+    check.fits(len(own) * width, "the joint law of a group and a sum", "use a smaller group")
+    joint = np.zeros((len(own), width))
+    others, mapped = None, np.zeros(0, np.int64)
+    if n and len(set(rest.tolist())) > 1:
+        others = arranged_law(scores, rest)
+    elif n:
+        counts = np.indices((n + 1,) * (prior.space.sizes[0] - 1))
+        mine = scores[rest[0]]
+        mapped = np.tensordot(mine[1:] - mine[0], counts, 1) + n * mine[0]
+    for row, shift, (_, part) in zip(
+        joint, own.tolist(), group_parts(prior.type_weights, len(group)), strict=True
+    ):
+        if others is not None:
+            law = np.asarray(np.tensordot(part, others, part.ndim))
+        elif n:
+            inside = part > 0.0
+            law = np.asarray(np.bincount(mapped[inside], part[inside]), np.float64)
+        else:
+            law = part.reshape(-1)
+        row[shift : shift + len(law)] = law
+    return joint
 
 
 @singledispatch

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
 from fastpriv._core.wide import Wide, wide_exp
@@ -45,7 +45,7 @@ _CORNERS = 8
 
 def rounding(n: int) -> float:
     """Relative error of a prior that is correct to a few ulp, after n axes of R^-1."""
-    return (4 * n + 16) * ULP
+    return roundoff(4 * n + 16)
 
 
 def least_epsilon(

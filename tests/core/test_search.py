@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fastpriv._core.search import BestFirst, bisect, golden
+from fastpriv._core.search import BestFirst, bisect, crossing, golden
 
 
 def test_bisect_to_neighbouring_doubles():
@@ -70,3 +70,50 @@ def test_best_first_ends_with_nothing_open():
     search = BestFirst([Interval(0.0, 1.0)], lambda part: [])
     assert search.run(lambda: -math.inf, lambda: False) == -math.inf
     assert len(search) == 0
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, 3.4, 40.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-14])
+def test_a_falling_value_meets_its_target(start, noise):
+    """Few values are needed, also if the last digits are not monotone."""
+    asked = []
+
+    def value(t):
+        asked.append(t)
+        return math.erfc(t) * (1.0 + noise * math.sin(1e17 * t))
+
+    low, high = crossing(value, 1e-6, start, math.inf, 1e-3)
+    assert value(low) > 1e-6 >= value(high)
+    assert high - low <= 2.0**-51 * high
+    assert abs(high - 3.4589107372795) < 1e-12
+    assert len(asked) <= (22 if start == 3.4 else 60)
+
+
+@pytest.mark.parametrize("at", [1e-8, 0.7, 7.3])
+def test_a_crossing_at_a_jump(at):
+    low, high = crossing(lambda t: 1.0 if t < at else 0.0, 1e-6, 3.8, math.inf, 1e-2)
+    assert low < at <= high
+    assert high - low <= 2.0**-51 * high
+
+
+def test_crossings_at_the_ends():
+    assert crossing(lambda t: 0.0, 0.5, 1.0, math.inf, 1e-3) == (0.0, 0.0)
+    low, high = crossing(lambda t: 1.0, 0.5, 1.0, math.inf, 1e-3)
+    assert low > 1e200
+    assert high == math.inf
+    low, high = crossing(lambda t: 1.0, 0.5, 1.0, 4.0, 1e-3)
+    assert high == 4.0
+    assert high - low <= 2.0**-50 * high
+
+
+def test_known_values_are_not_asked_again():
+    asked = []
+
+    def value(t):
+        asked.append(t)
+        return math.exp(-t)
+
+    seen = [(t, math.exp(-t)) for t in (2.9, 3.0, 3.1)]
+    low, high = crossing(value, math.exp(-3.05), 1.0, math.inf, 1e-3, seen)
+    assert low <= 3.05 <= high
+    assert len(asked) <= 8

@@ -14,7 +14,7 @@ MATRIX, PRIOR = [[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]
 #: Prints the kind of a kernel and a few levels.
 LEVELS = f"""
 import fastpriv as fp, fastpriv.kernels as k
-print(type(k.entropy).__name__)
+print(type(k.loader.declared("entropy")).__name__)
 W, p = {MATRIX}, {PRIOR}
 print([float(fp.dp_level(W)), float(fp.pml_level(W, p)), float(fp.mutual_information(W, p))])
 """

@@ -16,7 +16,7 @@ FOLDER = Path(kernels.__file__).parent
 FILES = sorted(
     path
     for path in FOLDER.glob("*.py")
-    if path.stem not in ("__init__", "cache", "declare", "dispatchers", "loader")
+    if path.stem not in ("__init__", "cache", "declare", "dispatchers", "loader", "plain")
 )
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -37,7 +37,7 @@ def test_a_kernel_file_imports_only_files_of_its_folder(path):
 @each_file
 def test_every_function_is_a_kernel_or_a_helper(path):
     # No parallel=True, and of fastmath only what keeps infinities.
-    flags = r"(error_model='numpy')?(, )?(fastmath=\{'contract'(, 'reassoc')?\})?"
+    flags = r"(small=True)?(, )?(error_model='numpy')?(, )?(fastmath=\{'contract'(, 'reassoc')?\})?"
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef):
             (decorator,) = map(ast.unparse, node.decorator_list)
@@ -48,7 +48,7 @@ def test_every_kernel_stands_in_the_package():
     declared = {name for path in FILES for name in vars(_module(path)) if name in declare.KERNELS}
     assert set(kernels.KERNELS) == declared == set(loader.FILES)
     for name, kernel in kernels.KERNELS.items():
-        assert getattr(kernels, name) is kernel or loader.SHIPPED
+        assert getattr(kernels, name) is kernel or loader.SHIPPED or name in loader.SMALL
         assert declare.KERNELS[name] is kernel
     assert set(loader.FILES) <= set(dir(kernels))
     with pytest.raises(AttributeError, match="has no attribute 'entrpy'"):

@@ -1,6 +1,7 @@
-"""Two agents together: the exact information, and every bound above it."""
+"""Agents together: the exact information, and every bound above it."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastpriv as fp
+import oracles as o
 from oracles import collusion as oc
 
 
@@ -118,6 +120,85 @@ def test_channel_objects_and_words():
 
 def test_too_large_is_refused_before_it_is_made():
     size = 50_000
-    joint, channel = np.full((2, size), 0.5 / size), np.full((size, 2), 0.5)
+    joint, channel = np.full((2, 2), 0.25), np.full((2, size), 1 / size)
     with pytest.raises(fp.TooLarge):
         fp.collusion(joint, channel, channel)
+    # A shared input is not written out for every agent.
+    joint, channel = np.full((2, size), 0.5 / size), np.full((size, 2), 0.5)
+    assert fp.collusion(joint, channel, channel).exact == pytest.approx(0.0, abs=1e-15)
+
+
+def several(joint, matrices, which):
+    """Return I(S; Y_i, i in which) by a plain loop over all values, in many digits."""
+    law = {}
+    inputs = [range(len(matrix)) for matrix in matrices]
+    outputs = [range(len(matrices[i][0])) for i in which]
+    for s, x in product(range(len(joint)), product(*inputs)):
+        for y in product(*outputs):
+            weight = o.mpf(float(joint[(s, *x)]))
+            for i, out in zip(which, y, strict=True):
+                weight *= o.mpf(float(matrices[i][x[i]][out]))
+            law[s, y] = law.get((s, y), 0) + weight
+    return o.joint_information([[law[s, y] for y in product(*outputs)] for s in range(len(joint))])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_three_and_four_agents(seed, shared):
+    rng = np.random.default_rng(seed)
+    agents = 3 + seed % 2
+    sizes = [2] * agents if shared else rng.integers(1, 4, agents).tolist()
+    matrices = [rng.dirichlet(np.full(2 + i % 2, 0.6), m) for i, m in enumerate(sizes)]
+    matrices[0][0] = np.eye(matrices[0].shape[1])[0]  # zeros
+    joint = rng.dirichlet(np.full(2 * (2 if shared else math.prod(sizes)), 0.6))
+    joint = joint.reshape(2, 2) if shared else joint.reshape(2, *sizes)
+    cube = joint
+    if shared:
+        cube = np.zeros((2, *sizes))
+        for x in range(2):
+            cube[(slice(None), *[x] * agents)] = joint[:, x]
+    found = fp.collusion(joint, *matrices)
+    everyone = range(agents)
+    assert found.exact == pytest.approx(float(several(cube, matrices, everyone)), rel=1e-10)
+    assert len(found.alone) == agents
+    for i in everyone:
+        assert found.alone[i] == pytest.approx(float(several(cube, matrices, [i])), abs=1e-13)
+    assert max(found.alone) <= found.exact + 1e-12
+    assert found.exact <= min(found.theorem_4, found.corollary_2, found.lemma_2)
+    assert found.coefficient.upper == pytest.approx(
+        max(
+            fp.sdpi_constant(W, cube.sum(axis=tuple(set(range(agents + 1)) - {i + 1}))).upper
+            for i, W in enumerate(matrices)
+        )
+    )
+
+
+def test_parity_of_three_bits_needs_all_three():
+    joint = np.zeros((2, 2, 2, 2))
+    for x in product(range(2), repeat=3):
+        joint[(sum(x) % 2, *x)] = 1 / 8
+    found = fp.collusion(joint, *[flip(0.1)] * 3)
+    assert found.alone == pytest.approx((0.0, 0.0, 0.0), abs=1e-15)
+    p = (1 - 0.8**3) / 2  # an odd number of the three is flipped
+    assert found.exact == pytest.approx(math.log(2) + p * math.log(p) + (1 - p) * math.log(1 - p))
+    assert found.condition is True
+    assert found.theorem_4 == pytest.approx(0.64 * math.log(2), rel=1e-6)
+    with pytest.raises(fp.InvalidInput, match="at most 12"):
+        fp.collusion(np.eye(2) / 2, *[flip(0.1)] * 13)
+    with pytest.raises(fp.InvalidInput, match="2 and 2 and 2"):
+        fp.collusion(joint, *[flip(0.1)] * 2, np.eye(3))
+    with pytest.raises(fp.InvalidInput):
+        fp.collusion(joint, *[flip(0.1)] * 2)
+
+
+def test_markov_orders_of_three():
+    rng = np.random.default_rng(2)
+    law, parts = rng.dirichlet(np.ones(3)), [rng.dirichlet(np.ones(2), 3) for _ in range(3)]
+    found = fp.collusion(np.einsum("s,sa,sb,sc->sabc", law, *parts), *[flip(0.2)] * 3)
+    assert found.markov == ("S",)
+    assert found.exact <= found.lemma_2 == pytest.approx(sum(found.alone), rel=1e-9)
+    # The first agent shows its input; the others have noisy copies of it.
+    copies = np.einsum("s,sa,ab,ac->sabc", law, parts[0], flip(0.3), flip(0.1))
+    found = fp.collusion(copies, np.eye(2), flip(0.1), flip(0.4))
+    assert found.markov == ("Y1",)
+    assert found.exact <= found.lemma_2 == pytest.approx(found.alone[0], rel=1e-9)

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 import fastpriv as fp
 import oracles as o
 from fastpriv._core.clock import Meter
-from fastpriv._matrices.searches.entropy import Constrained, Search, database_bound
+from fastpriv._matrices.searches.entropy import (
+    Constrained,
+    Search,
+    database_bound,
+    record_capacity,
+)
 from fastpriv._matrices.searches.entropy_parts import Bit, Individual, Slice
 from fastpriv.channels.queries import Histogram, Listed, Sum, slice_ways, ways_error
 from oracles import balance as ob
@@ -545,3 +550,31 @@ def test_plot_of_the_balance():
     assert (line.get_ydata()[1::2] >= found.lower - 1e-12).all()  # stairs from the upper left
     assert len(ax.collections) == 2
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_record_is_a_concave_problem(seed):
+    """Against a grid of priors, and against the search that knows no concavity."""
+    rng = np.random.default_rng(seed)
+    W = rng.dirichlet(np.full(4, 0.5 + seed), 3)
+    most = fp.channel_capacity(W).upper
+    steps = 60
+    grid = np.array([(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)])
+    P = grid / steps
+    logs = np.log(np.where(P > 0.0, P, 1.0))
+    entropy = -(P * logs).sum(axis=1)
+    q = P @ W
+    information = P @ (W * np.log(W)).sum(axis=1) - (q * np.log(q)).sum(axis=1)
+    for b in np.linspace(0.3, 1.09, 7):
+        found, law = record_capacity(W, b, 1e-3, most)
+        assert -np.sum(law[law > 0.0] * np.log(law[law > 0.0])) >= b * (1.0 - 1e-12)
+        assert found is not None
+        assert found.width <= 1e-3 * found.lower
+        allowed = information[entropy >= b]
+        assert allowed.max(initial=0.0) <= found.upper
+        assert found.lower <= most
+        searched = Constrained.of_matrix(W, (3,)).at(b, 1e-3, most, None)
+        assert found.lower <= searched.upper
+        assert searched.lower <= found.upper
+        if b < 1.0:  # close to the uniform prior the grid is too coarse
+            assert found.lower <= allowed.max() + 0.02

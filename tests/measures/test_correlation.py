@@ -466,3 +466,35 @@ def test_a_rare_value_beside_a_likely_one_keeps_its_digits(rare):
     assert fp.maximal_correlation(rows, dense) == pytest.approx(
         fp.maximal_correlation(kernel, prior), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (3, 5), (4, 2)])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_the_mechanism_of_a_matrix_of_correlations(shape, zeros):
+    rng = np.random.default_rng(3)
+    W, p = rng.dirichlet(np.ones(shape[1]), shape[0]), rng.dirichlet(np.ones(shape[0]))
+    if zeros:
+        W[:, -1], p[0] = 0.0, 0.0  # an output and a database that do not occur
+        W, p = W / W.sum(axis=1, keepdims=True), p / p.sum()
+    joint = p[:, None] * W
+    scale = np.sqrt(np.outer(p, joint.sum(axis=0)))
+    Q = np.divide(joint, scale, out=np.zeros_like(joint), where=scale > 0)
+    back = fp.channel_from_correlation(Q, p)
+    W[p == 0] = joint.sum(axis=0)
+    assert back.matrix() == pytest.approx(W, abs=1e-14)
+    assert np.linalg.svd(Q, compute_uv=False)[1] == pytest.approx(
+        fp.maximal_correlation(back, p), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("Q", "match"),
+    [
+        ([[0.9, 0.1]], "2 rows"),
+        ([[1.1, -0.1], [0.1, 0.9]], "at least 0"),
+        ([[0.9, 0.2], [0.1, 0.9]], "Q Q' r = r"),
+    ],
+)
+def test_matrices_that_are_no_correlations(Q, match):
+    with pytest.raises(fp.InvalidInput, match=match):
+        fp.channel_from_correlation(Q, [0.5, 0.5])

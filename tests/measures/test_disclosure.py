@@ -349,7 +349,7 @@ def test_plot_of_threshold_queries():
 
     ax = plot.threshold_query()
     assert len(ax.lines) == 8
-    assert {line.get_label() for line in ax.lines} >= {"200 rows, chance 0.3"}
+    assert {line.get_label() for line in ax.lines} >= {"200 records, probability 0.3"}
     assert "fraction" in ax.get_xlabel()
     assert "leakage" in ax.get_ylabel()
     line = ax.lines[0]

@@ -130,5 +130,5 @@ def test_no_chance_with_and_without_is_no_difference():
         return np.eye(kinds)[0]
 
     assert fp.effective_entropy([0, 1], predictor=sure).value == math.inf
-    with pytest.raises(fp.InvalidInput, match="no chance"):
+    with pytest.raises(fp.InvalidInput, match="probability 0"):
         fp.effective_information([0, 1], [0, 1], predictor=sure)

@@ -196,7 +196,12 @@ def test_priors_without_full_support():
 @pytest.mark.parametrize("notion", RELATED)
 @pytest.mark.parametrize("level", [0.0, 1e-300, 0.3, 700.0, 1e308])
 def test_every_start(notion, level):
-    found = fp.implications(level, notion, prior=fp.Product.iid([0.6, 0.4], 5))
+    prior = fp.Product.iid([0.6, 0.4], 5)
+    if notion == "identifiability" and level < prior.epsilon_x_lower():
+        with pytest.raises(fp.Infeasible, match=r"impossible under this prior.*eps_X"):
+            fp.implications(level, notion, prior=prior)
+        return
+    found = fp.implications(level, notion, prior=prior)
     assert next(iter(found.levels)) == notion
     assert all(0.0 <= v < math.inf for v in found.levels.values())
     for name, value in found.levels.items():
@@ -208,6 +213,43 @@ def test_every_start(notion, level):
             at = step.conclusion
         assert at == name
         assert value == (chain[-1].level if chain else level)
+
+
+def test_coefficients_and_capacities_as_premises():
+    rng = np.random.default_rng(39)
+    for _ in range(20):
+        channel = fp.Channel(rng.dirichlet(np.full(3, 0.4), 4), [2, 2])
+        prior = fp.Dense(rng.dirichlet(np.ones(4)), [2, 2])
+        levels = {
+            "contraction": fp.contraction_coefficient(channel).upper,
+            "sdpi": fp.sdpi_constant(channel, prior, gap=1e-3, time_limit=None).upper,
+            "maximal-correlation": float(fp.maximal_correlation(channel, prior)),
+            "max-information": fp.max_information(channel, prior),
+            "row-pml": fp.pml_level(channel, prior, "worst"),
+            "max-individual-capacity": fp.max_individual_capacity(channel),
+            "group-capacity": fp.group_capacity(channel, 2).upper,
+        }
+        truths = levels | {
+            "leakage-factor": float(fp.leakage_factor(channel, prior)),
+            "mutual-information": float(fp.mutual_information(channel, prior)),
+            "pml": fp.pml_level(channel, prior),
+            "strong-dp": fp.strong_dp_level(channel),
+            "dp": fp.dp_level(channel),
+            "individual-capacity": fp.individual_capacity(channel).lower,
+        }
+        for notion, level in levels.items():
+            if level < math.inf:
+                found = fp.implications(level, notion, prior=prior).levels
+                for other in found.keys() & truths.keys() - {"sdpi", "contraction"}:
+                    assert truths[other] <= found[other] * (1 + 1e-9) + 1e-12, (notion, other)
+    found = fp.implications(0.2, "contraction").levels
+    assert found["leakage-factor"] == 0.2
+    assert found["maximal-correlation"] == pytest.approx(math.sqrt(0.2))
+    assert fp.implications(0.3, "max-information").levels["pml"] == 0.3
+    assert fp.implications(0.3, "row-pml", n=1).levels["pml"] == 0.3
+    assert "pml" not in fp.implications(0.3, "row-pml", n=2).levels
+    assert fp.implications(0.3, "max-individual-capacity").levels["dp"] == 0.3
+    assert fp.implications(0.3, "group-capacity").levels["individual-capacity"] == 0.3
 
 
 def test_tables_graphs_and_plots():

@@ -69,3 +69,59 @@ def two_epochs(sigma, epsilon, points=500):
     left = epsilon - loss
     first = np.searchsorted(loss, left, side="right")
     return float((mass * (above[first] - np.exp(left) * test[first])).sum())
+
+
+def removed_delta_two_of_three(sigma, epsilon, points=500):
+    """E_Q (e_2(Y) / 3 - e^epsilon)_+ with e_2 = Y1 Y2 + Y3 (Y1 + Y2), which is linear in Y3."""
+    z, h = np.linspace(-9.0, 9.0 + 1.0 / sigma, points, retstep=True)
+    weight = np.exp(-(z**2) / 2) * h / np.sqrt(2 * np.pi)
+    y = np.exp((2 * sigma * z - 1) / (2 * sigma**2))
+    total, product = y[:, None] + y[None, :], y[:, None] * y[None, :]
+    strike = (3 * np.exp(epsilon) - product) / total
+    d = -sigma * np.log(np.maximum(strike, 1e-300)) + 1 / (2 * sigma)
+    value = np.where(strike > 0, ndtr(d) - strike * ndtr(d - 1 / sigma), 1 - strike)
+    return float(weight @ (value * total) @ weight) / 3
+
+
+def laplace_one_of_two(scale, epsilon):
+    """E_Q ((Y1 + Y2) / 2 - e^epsilon)_+ for Laplace noise, one integral and a closed form."""
+    with workdps(20):
+        e = 1 / mpf(scale)
+
+        def expected(strike):
+            if strike <= exp(-e):
+                return 1 - strike
+            return mpf(0) if strike >= exp(e) else 1 - exp((log(strike) - e) / 2)
+
+        level = 2 * exp(mpf(epsilon))
+        ends = expected(level - exp(-e)) / 2 + expected(level - exp(e)) * exp(-e) / 2
+        kinks = sorted(
+            {-e, e, *(min(max(log(s), -e), e) for s in (level - exp(-e), level - exp(e)) if s > 0)}
+        )
+        inner = quad(lambda x: exp(-(x + e) / 2) / 4 * expected(level - exp(x)), kinks)
+        return (ends + inner) / 2
+
+
+def enumerated(laws, t, k, epsilon):
+    """delta of both orders where a batch shows a finite output: sums over all outputs.
+
+    ``laws`` are the distributions of one batch with one record, with the other, and without.
+    """
+    from itertools import combinations, product
+
+    one, other, none = laws
+    outputs = list(product(range(len(none)), repeat=t))
+    sets = list(combinations(range(t), k))
+    total = [0.0, 0.0]
+    for output in outputs:
+        p, q = (
+            sum(
+                np.prod([law[y] if i in chosen else none[y] for i, y in enumerate(output)])
+                for chosen in sets
+            )
+            / len(sets)
+            for law in (one, other)
+        )
+        total[0] += max(p - np.exp(epsilon) * q, 0.0)
+        total[1] += max(q - np.exp(epsilon) * p, 0.0)
+    return max(total)

@@ -50,5 +50,5 @@ def test_rows_of_tiny_numbers():
     # p_0 >= 1e-20 p_1: the solver drops the small entry, the level does not mind.
     nearly = fp.PriorSet.polytope([[-1.0, 1e-20, 0.0]], [0.0])
     assert fp.pml_level(matrix, nearly) == pytest.approx(fp.leakage_capacity(matrix), rel=1e-9)
-    with pytest.raises(fp.Infeasible, match="no law"):
+    with pytest.raises(fp.Infeasible, match="no distribution"):
         fp.PriorSet.polytope([[1e-20, 1e-20, 1e-20]], [0.9e-20])

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fastpriv import kernels
 from fastpriv._core.clock import Meter
 from fastpriv._core.divergence import divergence
 from fastpriv._core.rounding import raised, roundoff, sum_error
@@ -42,7 +43,7 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
 
     Cost O(K), without a search.
     """
-    inner, outer = _ends(b)
+    inner, outer = bit_ends(b)
     lower = max(t * d + (1.0 - t) * e for t in inner for d, e in [_divergences(rows, t)])
     error = sum_error(rows.shape[1], 192)
     tops = []
@@ -53,8 +54,8 @@ def bit_capacity(rows: Floats, b: float, most: float) -> Bracket:
     return Bracket(min(lower * (1.0 - error), upper), upper)
 
 
-def _ends(b: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Ends of the range of t, moved inwards and outwards by the rounding of the entropy."""
+def bit_ends(b: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ends of the range of t, moved inwards and outwards by the entropy's rounding."""
     x = bisect(lambda t: _entropy(t) < b, 0.0, 0.5)[1]
     inner, outer = _moved(x, 0.5, b), _moved(x, 0.0, b)
     return (inner, 1.0 - inner), (outer, 1.0 - outer)
@@ -83,6 +84,72 @@ def _divergences(rows: Floats, t: float) -> tuple[float, float]:
         divergence(rows[0], q, (1.0 - t) * apart),
         divergence(rows[1], q, -t * apart),
     )
+
+
+# One record: the database is the record, so that the problem is concave.
+
+#: Gains of a step, as shares of the width wanted, at which an ascent stops to be compared.
+_GAINS = 1e-2, 1e-4, 1e-6
+#: Steps of an ascent.
+_RECORD_STEPS = 2000
+#: Probabilities below do not help to find t.
+_TINY = 1e-300
+
+
+def record_capacity(
+    rows: Floats, b: float, gap: float, most: float
+) -> tuple[Bracket, Floats] | None:
+    """Bracket the largest I(X; Y) with H(X) >= b, with the prior of its lower bound.
+
+    None if ascents do not meet the gap.
+
+    An ascent from the uniform distribution leads to the maximum p. The bound of the whole database
+    below is tight at its output distribution q and the t with D(W_x || q) = t ln p_x + constant.
+    """
+    rows = np.ascontiguousarray(rows[:, rows.any(axis=0)])
+    size, outputs = rows.shape
+    p, r = np.full(size, 1.0 / size), rows.mean(axis=0)
+    q, c, above = np.empty(outputs), np.empty(outputs), np.empty(size)
+    apart, logs, edges = rows - r, np.zeros(size), np.arange(size + 1)
+    for gain in _GAINS:
+        kernels.entropy_climb(p, apart, r, logs, edges, b, _RECORD_STEPS, gain * gap * most)
+        inside = _with_entropy(p, b)
+        off = kernels.output_law(rows, inside, q, c)
+        kernels.row_divergences(rows, q, c, 0, size, above)
+        value = float(inside @ above) / float(inside.sum())
+        lower = max(value * (1.0 - sum_error(outputs + 2 * size, 136)) - off, 0.0)
+        upper = min(_gibbs_bound(above * (1.0 + sum_error(outputs, 132)), inside, b), most)
+        if upper - lower <= gap * min(1.0, lower):
+            return Bracket(lower, max(lower, upper)), inside / math.fsum(inside)
+    return None
+
+
+def _with_entropy(p: Floats, b: float) -> Floats:
+    """Mix a distribution with the uniform one until its entropy is certainly at least b."""
+    size = len(p)
+    doubt, share, mixed = sum_error(size, 16) * (math.log(size) + 1.0), 0.0, p
+    while share < 1.0:
+        law = mixed[mixed > 0.0] / math.fsum(mixed)
+        if -math.fsum(law * np.log(law)) - doubt >= b:
+            return mixed
+        share = min(max(2.0 * share, 2.0**-50), 1.0)
+        mixed = (1.0 - share) * p + share / size
+    return np.full(size, 1.0 / size)
+
+
+def _gibbs_bound(above: Floats, p: Floats, b: float) -> float:
+    """Return t ln sum_x e^(D_x/t) - t b, rounded up, for the t that suits p; infinite without."""
+    seen = p > _TINY
+    depths = np.log(p[seen])
+    depths -= p[seen] @ depths
+    spread = float(p[seen] @ depths**2)
+    t = float(p[seen] @ (above[seen] * depths)) / spread if spread > 0.0 else 0.0
+    top = float(above.max())
+    if not t > _TINY * max(top, 1.0):
+        return math.inf
+    total = math.log(math.fsum(np.exp((above - top) / t)))
+    size = top + t * (total + b + 1.0)
+    return top + t * (total - b) + sum_error(len(p), 32) * size
 
 
 # The whole database.
@@ -256,8 +323,6 @@ def _peel(one: Floats, zero: Floats, kernel: Floats, t: float) -> tuple[Floats, 
 
 #: Share of the gap that a search aims at, so that rounding does not carry it beyond.
 _WITHIN = 1.0 - 2.0**-20
-#: Kernels of the search.
-_KERNELS = ("box_bound", "entropy_bound", "entropy_climb", "posterior_bound", "widest_edge")
 #: Ascents from random distributions.
 _STARTS = 24
 #: Parts of a search between two ascents; simplices take about a hundred times longer than others.
@@ -275,6 +340,8 @@ _VARIABLES = 400
 _QUICK = 100
 #: Seconds past a time limit after which not even these are begun.
 _GRACE = 0.3
+#: Share of the limit for a first look at every search. Many problems need no more.
+_GLANCE = 0.01
 #: Shares of the limit in which every search shows what it can do; the tightest has the rest.
 _TRIAL_OF_BOXES = 0.1
 _TRIAL = 0.2
@@ -359,7 +426,6 @@ class Search:
         time_limit: float | None,
     ) -> None:
         self.individuals, self.b, self.gap, self.most = individuals, b, gap, most
-        load_kernels(*_KERNELS)  # compiling them does not count
         self.meter = Meter(time_limit, _WORK)
         self.lower, self.seen = 0.0, 0
 
@@ -395,28 +461,47 @@ class Search:
         """Return the lower and the upper bound."""
         rng = np.random.default_rng(0)  # used only to choose starting points
         for individual in self.individuals:
-            starts = [individual.even, individual.best[1]]
+            last = individual.best[1]
             individual.best = 0.0, individual.even
-            starts += list(rng.dirichlet(np.full(len(individual.W), 0.3), _STARTS))
-            for k, p in enumerate(starts):
-                if k >= 2 and self.meter.used() >= self.deadline(0.2):
-                    break
-                if individual is not self.individuals[0] and self.meter.overdue(_GRACE):
-                    break
-                self.climb(individual, p)
+            if individual is self.individuals[0] or not self.meter.overdue(_GRACE):
+                starts = [individual.even, last][: 1 + (last is not individual.even)]
+                for p in [*starts, *self.random_starts(individual, rng, 1)]:
+                    self.climb(individual, p)
+        if self.most > self.floor:
+            self.direct_bounds()
+        if self.most > self.floor:
+            self.load("entropy_climb", "widest_edge")
+            end = self.meter.used() + self.deadline(0.2)
+            for individual in self.individuals:
+                for p in self.random_starts(individual, rng, _STARTS):
+                    if self.meter.used() >= end:
+                        break
+                    self.climb(individual, p)
         upper = self.most
         if upper > self.floor:
             upper = min(upper, self.bound())
         return Bracket(self.lower, max(upper, self.lower))
 
-    def bound(self) -> float:
-        """Return an upper bound over all individuals."""
+    def random_starts(
+        self, individual: Individual, rng: np.random.Generator, count: int
+    ) -> list[Floats]:
+        """Return random distributions: the uniform one may be a saddle point."""
+        return list(rng.dirichlet(np.full(len(individual.W), 0.3), count))
+
+    def load(self, *names: str) -> None:
+        """Load or compile kernels, which does not count."""
+        with self.meter.stopped():
+            load_kernels(*names)
+
+    def direct_bounds(self) -> None:
+        """Lower ``most`` by the bounds that need no search."""
         if any(len(individual.W) > FEW_INPUTS for individual in self.individuals):
             self.most = min(self.most, self.by_database(self.individuals))
         if all(map(self.peels, self.individuals)):
             self.most = min(self.most, self.by_rows(self.individuals))
-        if self.most <= self.floor:
-            return self.most
+
+    def bound(self) -> float:
+        """Return an upper bound over all individuals, by a search."""
         few = [individual for individual in self.individuals if self.few(individual)]
         rest = [individual for individual in self.individuals if individual not in few]
         level = self.race(few, self.deadline(0.5 if rest else 1.0)) if few else 0.0
@@ -427,15 +512,20 @@ class Search:
     def race(self, individuals: list[Individual], end: float) -> float:
         """Search in several ways for a while each, and go on with the one that is tightest."""
         begin, best, leader = self.meter.used(), self.most, None
-        for search, share in self.searches(individuals):
-            until = self.meter.used() + share * (end - begin)
-            tree = search(individuals)
-            if tree is None:
-                continue
-            if (level := self.grown(tree, until)) < best:
-                best, leader = level, tree
-            if best <= self.floor:
-                return best
+        searches = self.searches(individuals)
+        trees: dict[int, BestFirst[Any] | None] = {}
+        for most in (_GLANCE, 1.0):
+            for k, (search, share) in enumerate(searches):
+                until = self.meter.used() + min(share, most) * (end - begin)
+                if k not in trees:
+                    trees[k] = search(individuals)
+                tree = trees[k]
+                if tree is None:
+                    continue
+                if (level := self.grown(tree, until)) < best:
+                    best, leader = level, tree
+                if best <= self.floor:
+                    return best
         return best if leader is None else min(best, self.grown(leader, end))
 
     def searches(
@@ -444,11 +534,11 @@ class Search:
         """Return the searches that suit individuals, with the shares of the time to try them."""
         boxed = all(len(each.W) <= _BOXED for each in individuals)
         suitable: list[tuple[Callable[[list[Individual]], BestFirst[Any] | None], float]] = []
+        if all(map(self.few, individuals)):
+            suitable.append((self.by_posteriors, _TRIAL))
         if boxed and self.lower > _LEAST_INFORMATION:
             share = min(_TRIAL_OF_BOXES, _BOXES / max(self.meter.room(), 1.0))
             suitable.append((self.by_boxes, share))
-        if all(map(self.few, individuals)):
-            suitable.append((self.by_posteriors, _TRIAL))
         suitable.append((self.by_slices, _TRIAL))
         return suitable
 
@@ -505,6 +595,7 @@ class Search:
     def by_boxes(self, individuals: list[Individual]) -> BestFirst[Box] | None:
         """Return the search over boxes of priors, None if there is no time."""
         boxes: list[Box] = []
+        self.load("box_bound")
         for individual in individuals:
             if self.too_late(individual):
                 return None
@@ -516,6 +607,7 @@ class Search:
         cells: list[Cell] = []
         if self.meter.too_late(sum(map(setup_work, individuals))):
             return None
+        self.load("posterior_bound")
         for individual in individuals:
             if self.too_late(individual):
                 return None
@@ -527,6 +619,7 @@ class Search:
         nodes, owners = [], {}
         if any(individual.variables > _VARIABLES for individual in individuals):
             return None
+        self.load("entropy_bound", "pair_contractions")
         for individual in individuals:
             if self.too_late(individual):
                 return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +101,16 @@ class Slice:
         self.far = np.empty(len(rows))
         kernels.row_divergences(rows, r, np.zeros(len(r)), 0, len(rows), self.far)
         self.by_inputs = len(rows) <= len(r)
-        self.eta = _contraction(rows)
-        self.proved = self.tangent(self.even)
+
+    @cached_property
+    def eta(self) -> float:
+        """A bound on the contraction of the slice."""
+        return _contraction(self.rows)
+
+    @cached_property
+    def proved(self) -> Line:
+        """The best line so far."""
+        return self.tangent(self.even)
 
     @property
     def corners(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import inwards
 from fastpriv._sampling.source import Source
@@ -174,7 +174,7 @@ class SupportChannel(AbstractChannel):
     @property
     def matrix_error(self) -> float:
         """Bound on the relative error of entries, which are rounded weights of an output."""
-        return (self.k + 8) * ULP
+        return roundoff(self.k + 8)
 
     def _rounded(self, odds: Decimal) -> Floats:
         """Return the matrix with a factor e^epsilon of supported values, to the nearest doubles."""

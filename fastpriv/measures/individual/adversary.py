@@ -18,6 +18,7 @@ from fastpriv.channels.queries import Listed, Query
 from fastpriv.measures.capacity import capacity, searched_entries
 from fastpriv.measures.inputs import table
 from fastpriv.results import Adversary, IndividualCapacity
+from fastpriv.spaces import Space
 
 #: Largest table that is searched for equal rows.
 _COMPARED = 1 << 24
@@ -31,6 +32,12 @@ _SECOND = 1.0
 _LARGE = 1 << 18
 #: Fewest tasks of a search that is spread over an executor.
 _TASKS = 16
+
+
+def adversary_of(space: Space, rows: tuple[int, ...], law: Floats) -> Adversary:
+    """Return the adversary with a given prior: the databases that it allows."""
+    seen = np.flatnonzero(law)
+    return Adversary(rows, space.rows(seen), law[seen])
 
 
 @singledispatch
@@ -122,7 +129,9 @@ def searched(
 def whole_database_leak(channel: AbstractChannel, gap: float, clock: Clock) -> IndividualCapacity:
     """All records are in the group: the channel capacity, and the prior that attains it."""
     bracket, law = matrix_capacity(table(channel), gap, lambda: clock.left() == 0.0)
-    databases = channel.space.rows(np.arange(channel.space.size))
+    databases = np.arange(len(law))[:, None]
+    if channel.space.n > 1:
+        databases = channel.space.rows(databases[:, 0])
     who = Adversary(tuple(range(channel.space.n)), databases, law)
     return allowing_for_errors(IndividualCapacity(bracket.lower, bracket.upper, who), channel)
 

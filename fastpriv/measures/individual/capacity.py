@@ -18,7 +18,7 @@ from fastpriv.channels.queries import chances_from
 from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.capacity import capacity
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.individual.adversary import as_query, searched, widened
+from fastpriv.measures.individual.adversary import adversary_of, as_query, searched, widened
 from fastpriv.measures.individual.convex import convex_leak
 from fastpriv.measures.individual.copies import (
     by_copies,
@@ -42,9 +42,13 @@ from fastpriv.measures.individual.prior_sets import (
     interval_leak,
     row_box_leak,
 )
-from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.inputs import as_channel, as_pair
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.prior_sets import check_set, set_level
+from fastpriv.measures.pointwise.record import unlike_rows, worst_row_level
+from fastpriv.measures.realised import INFORMATION_ERROR
+from fastpriv.measures.records import group_information
+from fastpriv.priors import Distribution
 from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
@@ -58,17 +62,20 @@ from fastpriv.results import Bracket, IndividualCapacity, top
 
 __all__ = ["cross_capacity", "group_capacity", "individual_capacity", "max_individual_capacity"]
 
+PriorLike = Distribution | ArrayLike
 #: Smallest gap of a search over a convex set of priors.
 _SET_GAP = 1e-3
 #: Largest matrix of a record-by-record channel that is searched for an adversary.
 _SEARCHED = 1 << 20
+#: Most databases of an adversary with a given prior.
+_LISTED = 1 << 16
 #: Most records of several sizes whose outputs are counted.
 _COUNTED = 1 << 12
 
 
 def individual_capacity(
     channel: AbstractChannel | ArrayLike,
-    priors: str | PriorSet = "all",
+    priors: str | PriorSet | PriorLike = "all",
     *,
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
@@ -84,7 +91,7 @@ def individual_capacity(
     channel : channel or 2-D array
         The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
         for value x.
-    priors : {"all", "independent", "markov"} or PriorSet
+    priors : {"all", "independent", "markov"}, PriorSet or a single prior
         Priors that an adversary may have. Convex sets are searched to a gap of 1e-3 or more. Markov
         chains and sets of bits with bounded probabilities need records of two values.
     gap : float
@@ -99,8 +106,9 @@ def individual_capacity(
     -------
     IndividualCapacity
         A bracket, rounded outwards, with the ``adversary`` that attains its lower bound: the
-        record, a database for each of its values, and the distribution of these values. It is None
-        if the search over a set of priors, or a very large channel, does not list databases.
+        record, a database for each of its values, and the distribution of these values. Over a
+        convex set these are all databases that the attaining prior allows. It is None for a very
+        large channel, whose databases are not listed.
 
     Notes
     -----
@@ -118,6 +126,9 @@ def individual_capacity(
     >>> fp.individual_capacity(tied, "independent")
     IndividualCapacity(0.1109440716, 0.1109440717)
     """
+    if not isinstance(priors, str | PriorSet):
+        mechanism, law = as_pair(channel, priors)
+        return one_prior_leak(mechanism, law)
     kind = _kind(priors)
     if kind == "markov" and isinstance(channel, HammingChannel) and channel.space.m:
         kind = "all"  # the worst adversary makes all records equal: a chain
@@ -195,7 +206,7 @@ def group_capacity(
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of rows {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     if executor is not None:
@@ -207,7 +218,7 @@ def group_capacity(
 
 def max_individual_capacity(
     channel: AbstractChannel | ArrayLike,
-    priors: str | PriorSet = "all",
+    priors: str | PriorSet | PriorLike = "all",
     *,
     time_limit: float = 60.0,
 ) -> float:
@@ -221,7 +232,7 @@ def max_individual_capacity(
     ----------
     channel : channel or 2-D array
         The mechanism.
-    priors : {"all", "independent", "markov"} or PriorSet
+    priors : {"all", "independent", "markov"}, PriorSet or a single prior
         Priors that an adversary may have. Over a set this is ``pml_level(channel, priors,
         row="worst")``.
     time_limit : float
@@ -239,6 +250,8 @@ def max_individual_capacity(
     >>> fp.max_individual_capacity(channel), fp.max_individual_capacity(channel, "independent")
     (4.0, 1.0)
     """
+    if not isinstance(priors, str | PriorSet):
+        return worst_row_level(*as_pair(channel, priors))
     if isinstance(priors, PriorSet):
         mechanism = as_channel(channel, getattr(priors, "space", None))
         return top(set_level(priors, mechanism, "worst", Clock(time_limit)))
@@ -246,6 +259,21 @@ def max_individual_capacity(
     if kind == "markov":
         return chain_ratio(mechanism)
     return extreme_level(mechanism) if kind == "all" else neighbour_level(mechanism)
+
+
+def one_prior_leak(channel: AbstractChannel, prior: Distribution) -> IndividualCapacity:
+    """Largest I(X_i; Y) over records i under one prior."""
+    best = -1.0, -1.0, 0
+    upper = 0.0
+    for i in unlike_rows(channel, prior).tolist():
+        told = group_information(channel, prior, (i,))
+        low, high = (told.lower, told.upper) if isinstance(told, Bracket) else (told, told)
+        best, upper = max(best, (low, high, i)), max(upper, high)
+    lower = max(0.0, best[0] * (1.0 - INFORMATION_ERROR))
+    who = None
+    if prior.space.size <= _LISTED:
+        who = adversary_of(channel.space, (best[2],), prior.probabilities())
+    return IndividualCapacity(lower, max(lower, upper * (1.0 + INFORMATION_ERROR)), who)
 
 
 @singledispatch

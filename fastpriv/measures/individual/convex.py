@@ -11,13 +11,13 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import rewarded_law
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import SolverFailure
-from fastpriv.measures.individual.adversary import widened
+from fastpriv.measures.individual.adversary import adversary_of, widened
 from fastpriv.priors.sets import ConvexPriors
 from fastpriv.results import IndividualCapacity
 
@@ -74,7 +74,7 @@ def convex_leak(
     advice = "use fewer databases or outputs, or priors without bounds"
     check.fits(size * outputs, "the matrix that is searched over a set of priors", advice, _ENTRIES)
     pairs = max(channel.space.sizes) * outputs
-    check.fits(pairs, "the joint law of a row and the output", advice, _PAIRS)
+    check.fits(pairs, "the joint distribution of a record and the output", advice, _PAIRS)
     matrix = np.array(channel.nearest_matrix(), order="C")
     rows = [i for i in range(channel.space.n) if channel.space.sizes[i] > 1]
     if priors.symmetric():  # records of one role are alike for the set, too
@@ -84,7 +84,11 @@ def convex_leak(
     most = min(most, most_information(matrix, priors, gap, clock)[1])
     looked_at = [_Row(channel, matrix, priors, int(i)) for i in rows]
     lower, upper = _searched(looked_at, gap, most, meter)
-    return widened(IndividualCapacity(lower, upper, None), channel.matrix_error)
+    who = max(looked_at, key=lambda row: row.best[0], default=None)
+    found = None if who is None else who.best[1]
+    law = priors.lowest(np.zeros(size))[1] if found is None else found  # no prior reveals anything
+    known = adversary_of(channel.space, (0 if who is None else who.i,), law)
+    return widened(IndividualCapacity(lower, upper, known), channel.matrix_error)
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
@@ -135,9 +139,12 @@ class _Row:
         inner, self.m = int(channel.space.strides[i]), channel.space.sizes[i]
         self.values: Ints = np.arange(len(matrix)) // inner % self.m
         self.W = np.ascontiguousarray(matrix[:, matrix.any(axis=0)])
-        self.priors = priors
+        self.priors, self.i = priors, i
+        #: The largest information reached, and the prior that has it.
+        self.best: tuple[float, Floats | None] = 0.0, None
+        self.points = np.array(some_laws(priors, _STARTS))
         self.tangents = [np.log(np.full(self.m, 1.0 / self.m))]
-        self.laws = np.array([self._joint(law) for law in some_laws(priors, _STARTS)])
+        self.laws = np.array([self._joint(law) for law in self.points])
 
     def whole(self) -> Floats:
         """Return the simplex of all posteriors, for each output."""
@@ -148,19 +155,22 @@ class _Row:
         rng = np.random.default_rng(0)  # used only to choose starting points
         count, best = len(self.laws), 0.0
         for shares in [np.full(count, 1.0 / count), *rng.dirichlet(np.ones(count), _STARTS)]:
-            joint = np.tensordot(shares, self.laws, 1)
+            joint, point = np.tensordot(shares, self.laws, 1), shares @ self.points
+            self._reached(joint, point)
             for _ in range(_STEPS):
                 if meter.room() <= 0.0:
                     return best
                 outer = np.maximum(joint.sum(axis=1, keepdims=True) * joint.sum(axis=0), _LEAST)
                 slope = np.log(np.maximum(joint, _LEAST) / outer)[self.values]
-                corner = self._largest((self.W * slope).sum(axis=1))[1]
+                _, corner, end = self._largest((self.W * slope).sum(axis=1))
                 ways = [joint + share * (corner - joint) for share in _SHARES]
                 told = [_told(way, len(self.W)) for way in ways]
                 now = _told(joint, len(self.W))
                 if max(told) <= min(best, now) * _GAINED:
                     break
-                joint = ways[int(np.argmax(told))]
+                at = int(np.argmax(told))
+                joint, point = ways[at], point + _SHARES[at] * (end - point)
+                self._reached(joint, point)
                 best = max(best, *told)
         return best
 
@@ -172,7 +182,9 @@ class _Row:
             solved = self._program(simplices, heights)
             if solved is None:
                 break
-            value, joint, g, tangent = solved
+            value, shares, g, tangent = solved
+            joint = np.tensordot(shares, self.laws, 1)
+            self._reached(joint, shares @ self.points)
             best = max(best, _told(joint, len(self.W)))
             law = np.maximum(joint.sum(axis=1), 1e-12)
             self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
@@ -195,10 +207,16 @@ class _Row:
         np.add.at(joint, self.values, p[:, None] * self.W)
         return joint
 
-    def _largest(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the largest mean over the set, rounded up, and its joint distribution."""
+    def _reached(self, joint: Floats, point: Floats) -> None:
+        """Keep a prior if its information exceeds the best so far."""
+        value = _told(joint, len(self.W))
+        if value > self.best[0]:
+            self.best = value, point / point.sum()
+
+    def _largest(self, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Return the largest mean over the set, rounded up, its joint distribution and prior."""
         least, law = self.priors.smallest_sum(-weights)
-        return -least, self._joint(law)
+        return -least, self._joint(law), law
 
     def _proved(self, simplices: Floats, heights: Floats, g: Floats, tangent: Floats) -> float:
         """Return the bound that multipliers g[a, y] prove, with H(A) <= -<P(A), tangent>.
@@ -208,11 +226,12 @@ class _Row:
         """
         below = heights - np.einsum("yja,ay->yj", simplices, g)
         size = float(np.abs(g).max()) + math.log(self.m) + 1.0
-        lifted = g + (below.max(axis=1) + 16.0 * self.m * ULP * size)
+        lifted = g + (below.max(axis=1) + roundoff(16.0 * self.m) * size)
         weights = -tangent[self.values] + np.einsum("xy,xy->x", self.W, lifted[self.values])
         size += float(np.abs(tangent).max()) + float(np.abs(lifted).max())
-        slack = (4.0 * self.W.shape[1] + 32.0) * ULP * size
-        bound, joint = self._largest(weights)
+        slack = roundoff(4.0 * self.W.shape[1] + 32.0) * size
+        bound, joint, law = self._largest(weights)
+        self.points = np.concatenate([self.points[1 - _LAWS :], law[None]])
         self.laws = np.concatenate([self.laws[1 - _LAWS :], joint[None]])
         return float(bound + slack)
 
@@ -224,7 +243,7 @@ class _Row:
         Variables are the shares of distributions, the weights of corners and the bound on H(A).
         Joint distributions may differ from the mixtures of corners at a price. So there is always
         a solution, with multipliers for simplices that no prior reaches. Returns the value, the
-        joint distribution, its multipliers, and the mixture of tangents.
+        shares, the multipliers of the joint distribution, and the mixture of tangents.
         """
         count, pairs = len(self.laws), self.m * self.W.shape[1]
         outputs, corners, extra = self.W.shape[1], count + pairs, count + 3 * pairs
@@ -256,7 +275,7 @@ class _Row:
         weights = np.maximum(-answer.duals[pairs:-1], 0.0) + _LEAST
         return (
             -float(cost @ answer.values),
-            np.tensordot(shares / shares.sum(), self.laws, 1),
+            shares / shares.sum(),
             answer.duals[:pairs].reshape(self.m, outputs),
             weights / weights.sum() @ tangents,
         )
@@ -267,7 +286,7 @@ def _told(joint: Floats, size: int) -> float:
     outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     seen = joint > 0.0
     terms = joint[seen] * np.log(joint[seen] / outer[seen])
-    slack = (8.0 * size + 64.0) * ULP
+    slack = roundoff(8.0 * size + 64.0)
     return max(0.0, float(terms.sum()) - slack * (1.0 + float(np.abs(terms).sum())))
 
 
@@ -324,7 +343,7 @@ def most_information(
         rewards = np.array([law @ _divergences(seen, law) for law in laws])
         p = rewarded_law(laws @ seen, rewards, 0.02 * gap) @ laws
         told = _divergences(seen, p)
-        slack = (8.0 * seen.size + 64.0) * ULP * (1.0 + float(np.abs(told).max()))
+        slack = roundoff(8.0 * seen.size + 64.0) * (1.0 + float(np.abs(told).max()))
         lower = max(lower, float(p @ told) - slack)
         least, law = priors.smallest_sum(-told)
         upper = min(upper, slack - least)

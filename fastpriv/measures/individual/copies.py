@@ -19,7 +19,7 @@ import numpy as np
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
+from fastpriv._core.rounding import log_up, lowered, raised, round_up, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv._structure.counts import compositions_array, log_multinomials
@@ -102,7 +102,7 @@ def opposite_capacity(rows: list[Symmetric]) -> Bracket:
     sizes = law * np.minimum(0.125 * (epsilon * np.arange(1.0, len(law) + 1.0)) ** 2, 1.0)
     kept = np.flatnonzero(sizes > 1e-20 * sizes.max() / len(law)).tolist()
     terms = [law[d] * _gain(epsilon * (d + 1)) for d in kept]
-    value, error = math.fsum(terms), (16 * len(rows) + 512) * ULP
+    value, error = math.fsum(terms), roundoff(16 * len(rows) + 512)
     return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
 
 
@@ -181,7 +181,7 @@ def shown_capacity(rows: list[Symmetric], k: int, clock: Clock) -> Bracket:
     for m, number in Counter(row.m for row in rows).items():
         row = Symmetric(m, kernel.epsilon)
         law = np.convolve(law, _binomial(number, row.stay + (k - 1) * row.off, (m - k) * row.off))
-    slack = 64.0 * ULP * (len(rows) * math.log(len(rows) + 2.0) + 745.0)
+    slack = roundoff(64.0) * (len(rows) * math.log(len(rows) + 2.0) + 745.0)
     told = mixed_bracket(law, kernel)
     return Bracket(told.lower * (1.0 - slack), told.upper * (1.0 + slack) + _LOST)
 
@@ -210,7 +210,7 @@ def by_copies(kinds: list[Symmetric], which: Ints, k: int, clock: Clock) -> Indi
     keys = [(int(which[g]), copies[g]) for g in group]
     known = {key: copied_information(kinds[key[0]], key[1], clock) for key in sorted(set(keys))}
     told = [known[key] for key in keys]
-    lower = math.fsum(part.lower for part, _ in told) * (1.0 - 4.0 * ULP if k > 1 else 1.0)
+    lower = math.fsum(part.lower for part, _ in told) * (1.0 - roundoff(4.0) if k > 1 else 1.0)
     rows = math.fsum(np.bincount(which) * [row_capacity(kind, 0.0)[0].upper for kind in kinds])
     logs = math.fsum(log_up(space.sizes[g]) for g in group)
     alone = k == 1 and len(set(size[live].tolist())) <= 1
@@ -394,7 +394,7 @@ def listed(copies: int, kernel: Symmetric) -> Bracket:
     # Logarithms up to these sizes are rounded. Terms with a larger epsilon (n - c) underflow.
     sizes = copies * (math.log(copies + 2.0) + math.log(m))
     sizes += min(epsilon * copies, 745.0 + copies * math.log(m)) + 16.0
-    error = (32.0 * sizes + 64.0 * (width + 8) * math.sqrt(m)) * ULP
+    error = roundoff(32.0 * sizes + 64.0 * (width + 8) * math.sqrt(m))
     return Bracket(max(value * (1.0 - error) - _LOST, 0.0), value * (1.0 + error) + _LOST)
 
 
@@ -464,7 +464,7 @@ def merged(copies: int, kernel: Symmetric, clock: Clock) -> Bracket | None:
     mean = float((law * missed).sum(axis=0) @ right[::-1])
     # Errors of omitted terms, terms beyond the grid, sums of positive terms, logarithms of
     # factorials, and places on the grid.
-    rough = n * m * _RARE * 4.0 + (64.0 * m * (n * math.log(n + 2.0) + 64.0) + points) * ULP
+    rough = n * m * _RARE * 4.0 + roundoff(64.0 * m * (n * math.log(n + 2.0) + 64.0) + points)
     error = (rough + m * beyond) * (epsilon * n + math.log(m) + 1.0)
     told = math.log(m) - mean
     lower = max(told - error, 0.0)
@@ -648,4 +648,4 @@ def code_information(kernel: Symmetric, symbols: Ints, clock: Clock) -> tuple[fl
     # Logarithms up to these sizes are rounded. Terms with a larger epsilon (n - top) underflow.
     sizes = n * (math.log(n + 2.0) + math.log(m)) + 16.0
     sizes += min(epsilon * n, 745.0 + n * math.log(m))
-    return math.fsum(total), (32.0 * sizes + 64.0 * (words + 8) * math.sqrt(words)) * ULP
+    return math.fsum(total), roundoff(32.0 * sizes + 64.0 * (words + 8) * math.sqrt(words))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, log_up, lowered, round_up
+from fastpriv._core.rounding import log_up, lowered, round_up, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import capacities, matrix_capacity
 from fastpriv._matrices.searches.cliques import alike_limit
@@ -79,7 +79,7 @@ def by_flips(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
             lower, best, law = float(low[0]), flips, laws[0]
     # Entries are sums of products of up to n factors.
     terms = float(n + 1) ** (kernels.distinct[0].shape[1] - 1)
-    slack = information_error(upper, (4.0 * n + terms + 16.0) * ULP) + _LOST
+    slack = information_error(upper, roundoff(4.0 * n + terms + 16.0)) + _LOST
     databases = np.zeros((2, n), dtype=np.int64)
     databases[1, : n - best] = databases[0, n - best :] = 1
     lower = max(lower - slack, 0.0)
@@ -141,7 +141,7 @@ def affinity_limit(kernels: RowKernels, k: int) -> float:
     if min(least) <= 0.0:
         return math.inf
     log = math.fsum(counts * np.log(least))
-    return alike_limit(values, math.exp(lowered(log, 16.0) - 16.0 * ULP))
+    return alike_limit(values, math.exp(lowered(log, 16.0) - roundoff(16.0)))
 
 
 def alike(kernels: RowKernels) -> bool:
@@ -171,7 +171,7 @@ def by_types(kernels: RowKernels, gap: float, clock: Clock, most: float) -> Indi
                 best, told = (s, f), lower
     s, f = best
     lower, law = _capacity(kernel, n, s, f, 0.25 * gap)
-    error = (32.0 * n * math.log(n + 2.0) + 745.0 + 64.0) * ULP
+    error = roundoff(32.0 * n * math.log(n + 2.0) + 745.0 + 64.0)
     lower = max(lower - information_error(lower, error) - _LOST, 0.0)
     databases = np.repeat(np.arange(m)[:, None], n, axis=1)
     databases[:, n - s :] = np.array(f)[:, None]

@@ -13,7 +13,7 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, log_up, raised, round_up
+from fastpriv._core.rounding import log_up, raised, round_up, roundoff
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
@@ -169,7 +169,9 @@ def interval_leak(
     """
     matrix, n = np.array(channel.nearest_matrix(), order="C"), channel.space.n
     rows = np.unique(channel.record_kinds, return_index=True)[1].tolist()
-    check.fits(n * len(rows) * matrix.size, "the chances of all corners", "use fewer rows", _WORK)
+    check.fits(
+        n * len(rows) * matrix.size, "the probabilities of all corners", "use fewer records", _WORK
+    )
 
     def corners(i: int) -> Floats:
         """Return the channels from x_i to y for all corners of the other records."""
@@ -178,7 +180,7 @@ def interval_leak(
         return np.moveaxis(lines, 1, 2).reshape(-1, 2, matrix.shape[1])
 
     leak = _clipped(map(corners, rows), low, high, gap, clock)
-    return widened(capped(leak, _BIT, channel, clock), channel.matrix_error + 8.0 * n * ULP)
+    return widened(capped(leak, _BIT, channel, clock), channel.matrix_error + roundoff(8.0 * n))
 
 
 @interval_leak.register
@@ -265,7 +267,7 @@ def _told(V: Floats, chance: Floats) -> Floats:
 
 def _error(V: Floats) -> float:
     """Relative error of these divergences and of their means."""
-    return (int(V.shape[2]) + 136) * ULP
+    return roundoff(int(V.shape[2]) + 136)
 
 
 @singledispatch
@@ -290,7 +292,7 @@ def matrix_common_leak(
         others = [ones[x[:, i] == value] - value for value in (0, 1)]
         means = [means_by_ones(*half, n - 1) for half in zip(halves, others, strict=True)]
         tables.append(np.stack(means))
-    error = channel.matrix_error + 2.0 * len(matrix) * ULP
+    error = channel.matrix_error + roundoff(2.0 * len(matrix))
     return _by_intervals(tables, channel, error, c, gap, clock)
 
 
@@ -419,7 +421,7 @@ def row_box_leak(
         low, high = most_information(table, box, gap, clock)
         lower, upper = max(lower, low), max(upper, min(high, most))
     leak = IndividualCapacity(lower, upper, None)
-    return widened(leak, channel.matrix_error + 8.0 * channel.space.n * (box.size + 2) * ULP)
+    return widened(leak, channel.matrix_error + roundoff(8.0 * channel.space.n * (box.size + 2)))
 
 
 def _bounded(tables: Floats) -> list[tuple[float, Floats]]:
@@ -496,7 +498,9 @@ def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Int
     """Yield batches of pairs of databases that differ in consecutive records, and a record."""
     n, size, outputs = channel.space.n, len(matrix), matrix.shape[1]
     if channel.space.m != 2:
-        raise InvalidInput('priors="markov" is for rows of two values; use "all", which bounds it')
+        raise InvalidInput(
+            'priors="markov" is for records of two values; use "all", which bounds it'
+        )
     check.fits(
         n * (n + 1) // 2 * size * outputs,
         "the pairs of databases of all Markov chains",

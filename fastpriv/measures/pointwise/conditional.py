@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.leakage import Column
 from fastpriv._structure.rows import RowKernel, RowKernels, distinct_sizes
@@ -80,7 +80,9 @@ def conditional_pml(
         check.fits(mechanism.output_count, "the leakage of every output", "give one y=")
         known = law.given(values)
     else:
-        known = law.as_dense("the law given an event").restricted(_event(given, law.space.size))
+        known = law.as_dense("the distribution given an event").restricted(
+            _event(given, law.space.size)
+        )
     if y is not None:
         return leakage_at(mechanism, known, output_rows(mechanism, y))
     return leakages(mechanism, known).above
@@ -177,5 +179,5 @@ def leakage_given(
     both = prior.column(mixed, where)
     if not possible or both.mass == -math.inf:
         return 0.0
-    error = both.error + known.error + 4.0 * ULP * abs(both.mass)
+    error = both.error + known.error + roundoff(4.0) * abs(both.mass)
     return Column(both.best, both.mass - known.mass, error).leakage()

@@ -29,7 +29,7 @@ import numpy as np
 
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, lowered, raised, round_up
+from fastpriv._core.rounding import lowered, raised, round_up, roundoff
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.cutting import best_tangents
@@ -92,7 +92,7 @@ def _largest(
     for v in known.tolist():
         most = columns[possible & (values == v)].max(axis=0)
         behind = np.flatnonzero(most > 0.0)
-        caps = log_ratio(most[behind], least[behind]) + 8.0 * ULP
+        caps = log_ratio(most[behind], least[behind]) + roundoff(8.0)
         pairs = zip(caps.tolist(), behind.tolist(), strict=True)
         candidates += [_Candidate(cap, v, y, None) for cap, y in pairs]
     level = reached = 0.0
@@ -154,14 +154,14 @@ class Pair:
         # A is at most s, and at most t times the largest entry.
         ends = [self._most / self._s[0] if self._s[0] > 0.0 else math.inf]
         ends.append(1.0 / self._t[0] if self._t[0] > 0.0 else math.inf)
-        self.cap = math.log(min(ends)) + 8.0 * ULP
+        self.cap = math.log(min(ends)) + roundoff(8.0)
 
     def _ask(self, t: float, s: float, A: float) -> float:
         """Bound the smallest weighted sum of t, s and A from below; keep the distribution."""
         weights = np.array([t, s, A])
         bound, law = self._priors.smallest_sum(weights @ self._parts)
         self._keep(self._parts @ law)
-        return bound - 8.0 * ULP * float(np.abs(weights).sum())
+        return bound - roundoff(8.0) * float(np.abs(weights).sum())
 
     def _keep(self, point: Floats) -> None:
         """Add a distribution, and compute the leakage under its mixtures with the others.
@@ -238,7 +238,7 @@ class Pair:
         while nu > _FLAT and best > self._target:
             t, s = a * small + nu * small[::-1]
             other = self._ask(float(t), float(s), -1.0) / nu
-            bound = math.log(a / other) + 16.0 * ULP if other > 0.0 else math.inf
+            bound = math.log(a / other) + roundoff(16.0) if other > 0.0 else math.inf
             if bound < best:
                 best, least = bound, lowered(nu * other / a, 16.0)
             nu *= 0.25
@@ -276,4 +276,4 @@ def _proved(alpha: float, m: float, D: float, least: float, low: float, high: fl
     logs = math.log(alpha), math.log(least)
     size = 2.0 + abs(k) + abs(D) + abs(m) * high + abs(logs[0]) + abs(logs[1])
     size += abs(math.log(low)) + abs(math.log(high))
-    return max(0.0, round_up(k + D - 2.0 - logs[0] - logs[1]) + 16.0 * ULP * size)
+    return max(0.0, round_up(k + D - 2.0 - logs[0] - logs[1]) + roundoff(16.0) * size)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import LEAST, ULP, raised, round_up, sum_up
+from fastpriv._core.rounding import LEAST, raised, round_up, roundoff, sum_up
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY, Leakages, matrix_leakages
 from fastpriv._structure.leakage import Column, log_masses, vector_leakages
@@ -23,8 +23,9 @@ from fastpriv.channels.record import ColumnsChannel
 from fastpriv.channels.tilted import PosteriorChain, TiltedProduct, TypeTilt
 from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, type_weights
 from fastpriv.measures import supports
+from fastpriv.measures.attributes import Attribute, secret_of, whole_channel
 from fastpriv.measures.chain_bounds import is_long, leakage_bounds
-from fastpriv.measures.inputs import as_pair, measured, output_rows, table
+from fastpriv.measures.inputs import as_pair, measured, output_rows, plain_pair, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import OutputForm
@@ -37,15 +38,37 @@ PriorLike = Distribution | ArrayLike
 
 
 @overload
-def pml(channel: ChannelLike, prior: PriorLike) -> Floats: ...
+def pml(
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    attribute: Attribute | None = ...,
+    row: int | None = ...,
+) -> Floats: ...
 @overload
-def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike) -> float: ...
-def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> Floats | float:
+def pml(
+    channel: ChannelLike,
+    prior: PriorLike,
+    y: ArrayLike,
+    *,
+    attribute: Attribute | None = ...,
+    row: int | None = ...,
+) -> float: ...
+def pml(
+    channel: ChannelLike,
+    prior: PriorLike,
+    y: ArrayLike | None = None,
+    *,
+    attribute: Attribute | None = None,
+    row: int | None = None,
+) -> Floats | float:
     """Return the pointwise maximal leakage of every output, or of one output, in nats.
 
     l(X -> y) = ln max_x p(y|x) / p_Y(y) over databases x that can occur (Saeidian et al. 2024,
     Theorem 2.4). It bounds how much more likely any guess about X becomes after y is seen. An
-    output of probability zero leaks nothing.
+    output of probability zero leaks nothing. About an attribute U it is l(U -> y) = ln max_u
+    p(y|u) / p_Y(y) over values u that can occur (Definition 2.2 and what follows), which is at most
+    l(X -> y).
 
     Parameters
     ----------
@@ -55,6 +78,13 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
         Distribution of the databases.
     y : int or array of values, optional
         One output, by index or by the value of each record. Only its leakage is computed.
+    attribute : 1-D array, 2-D array, function or mapping, optional
+        An attribute U of the database, instead of the database itself: a label for every database,
+        a kernel p(u|x) with one row for every database, or a function of the database (a tuple of
+        values; the value if there is one record). With ``row=i``, a function of x_i: a callable, a
+        mapping from the values of record i, or a list of m_i labels.
+    row : int, optional
+        Number of the record that the attribute is a function of.
 
     Returns
     -------
@@ -75,7 +105,22 @@ def pml(channel: ChannelLike, prior: PriorLike, y: ArrayLike | None = None) -> F
     >>> channel = fp.HammingChannel(1_000_000, 2, 1.0)
     >>> round(fp.pml(channel, chain, y=[0] * 1_000_000), 3)
     98281.082
+    >>> channel = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    >>> fp.pml(channel, [0.25, 0.5, 0.25], attribute=["a", "a", "b"]).round(6)
+    array([0.154151, 0.405465])
     """
+    if attribute is not None or row is not None:
+        whole_channel(channel, attribute)
+        leaks = secret_of(channel, prior, attribute, row).leakages().above
+        if y is None:
+            return leaks
+        mechanism = as_pair(channel, prior)[0]
+        return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
+    if y is None and (pair := plain_pair(channel, prior)):
+        above = np.empty((1, pair[0].shape[2]))
+        kernels.column_leakages(*pair, math.inf, above)
+        if above[0, 0] >= 0.0:
+            return np.asarray(above[0])
     mechanism, law = as_pair(channel, prior)
     if y is not None:
         return leakage_at(mechanism, law, output_rows(mechanism, y))
@@ -231,7 +276,7 @@ def type_leakages(channel: TypeChannel, prior: Exchangeable) -> Leakages:
             least = seen.min()
             known = least > 0.0 and not rare
             both[1, j] = max(0.0, math.log(law[j] / least)) if known else math.inf
-    slack = (len(channel.all_entries) + 8 * channel.space.n + 64) * ULP
+    slack = roundoff(len(channel.all_entries) + 8 * channel.space.n + 64)
     return Leakages(*np.where(both > 0, both * (1 + slack) + slack, 0.0))
 
 
@@ -279,7 +324,7 @@ def _posterior_chain_leakage_levels(
     scale, n = _log_stay(channel), channel.space.n
     above = scale - prior.log_smallest()
     below = n * channel.epsilon - scale - prior.min_entropy()
-    error = (n + 16.0) * ULP * (abs(scale) + n * channel.epsilon - prior.log_smallest())
+    error = roundoff(n + 16.0) * (abs(scale) + n * channel.epsilon - prior.log_smallest())
     return max(above, 0.0) + error, max(below, 0.0) + error
 
 
@@ -289,7 +334,7 @@ def _posterior_chain_leakage_at(channel: PosteriorChain, prior: Distribution, y:
     if not channel.is_own_prior(prior):
         return _tilted_leakage_at(channel, prior, y)
     log = float(prior.log_probabilities(y[None, :])[0])
-    error = (channel.space.n + 16.0) * ULP * (abs(_log_stay(channel)) - log)
+    error = roundoff(channel.space.n + 16.0) * (abs(_log_stay(channel)) - log)
     return max(_log_stay(channel) - log, 0.0) + error
 
 
@@ -384,7 +429,7 @@ def _product_rows_leakages(prior: Product, kernels: RowKernels) -> Leakages:
     ]
     above, below = (_outer_sum(place, part) for part in zip(*rows, strict=True))
     seen = rows_log_output(prior, kernels) > -math.inf
-    up = 1.0 + 2.0 * len(place) * ULP
+    up = 1.0 + roundoff(2.0 * len(place))
     return Leakages(np.where(seen, above * up, 0.0), np.where(seen, below * up, 0.0))
 
 
@@ -519,9 +564,9 @@ def pair_leakages(
         most = np.logaddexp(mass, pairs.log_lost(weights) - scale)
         size = np.abs(mass) + np.abs(best) + np.abs(scale)
         finite = size[occurs & (mass > -math.inf)].max(initial=0.0)
-        error = error + 4.0 * pairs.error + 64.0 * ULP * (1.0 + float(finite))
+        error = error + 4.0 * pairs.error + roundoff(64.0) * (1.0 + float(finite))
         above, below = np.maximum(best - mass, 0.0), np.maximum(most - worst, 0.0)
-        below += 64.0 * ULP * below
+        below += roundoff(64.0) * below
     return Leakages(*(np.where(occurs, part + error, 0.0) for part in (above, below)))
 
 

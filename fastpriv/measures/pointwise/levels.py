@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import overload
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +13,24 @@ from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.inputs import as_channel, as_pair, is_stack, output_rows, row_number, stacked
+from fastpriv.measures.attributes import Attribute, secret_level, secrets_of, whole_channel
+from fastpriv.measures.inputs import (
+    as_channel,
+    as_pair,
+    group_numbers,
+    is_stack,
+    output_rows,
+    plain_pair,
+    plainly,
+    row_number,
+    stacked,
+)
 from fastpriv.measures.pointwise.database import level_bounds
 from fastpriv.measures.pointwise.prior_sets import set_level, set_row_leakages
 from fastpriv.measures.pointwise.record import (
+    group_leakage_at,
+    group_leakages,
+    group_level,
     row_leakage_at,
     row_leakages,
     row_level,
@@ -27,6 +42,9 @@ from fastpriv.results import Bracket, top
 
 __all__ = ["information_privacy_level", "max_information", "pml_level", "row_pml"]
 
+#: Tells a kernel that the other leakage is not asked for.
+_NONE = np.empty(0)
+
 ChannelLike = AbstractChannel | ArrayLike
 PriorLike = Distribution | ArrayLike
 
@@ -35,24 +53,27 @@ PriorLike = Distribution | ArrayLike
 def pml_level(
     channel: AbstractChannel,
     prior: PriorLike | PriorSet,
-    row: int | str | None = ...,
+    row: int | str | Sequence[int] | None = ...,
     *,
+    attribute: Attribute | None = ...,
     time_limit: float = ...,
 ) -> float | Bracket: ...
 @overload
 def pml_level(
     channel: ChannelLike,
     prior: PriorLike | PriorSet,
-    row: int | str | None = ...,
+    row: int | str | Sequence[int] | None = ...,
     *,
+    attribute: Attribute | None = ...,
     out: Floats | None = ...,
     time_limit: float = ...,
 ) -> float | Bracket | Floats: ...
 def pml_level(
     channel: ChannelLike,
     prior: PriorLike | PriorSet,
-    row: int | str | None = None,
+    row: int | str | Sequence[int] | None = None,
     *,
+    attribute: Attribute | None = None,
     out: Floats | None = None,
     time_limit: float = 60.0,
 ) -> float | Bracket | Floats:
@@ -69,9 +90,11 @@ def pml_level(
     prior : Distribution, 1-D array or PriorSet
         Distribution of the databases, or a set of them; for a stack also (B, N), one for each
         channel.
-    row : int or "worst", optional
-        Leakage about one record, or about the record that leaks most, instead of the whole
-        database.
+    row : int, sequence of int, or "worst", optional
+        Leakage about one record, a group of records, or the record that leaks most, instead of the
+        whole database. With an attribute, the number of the record that it is a function of.
+    attribute : optional
+        An attribute U of the database, under one prior; see :func:`pml`.
     out : array of length B, optional
         Array that receives the levels of a stack.
     time_limit : float
@@ -104,21 +127,39 @@ def pml_level(
     >>> fp.pml_level(channel, product), fp.pml_level(channel, product, row="worst")
     (3.0, 1.0)
     """
+    ordinary = row is None and attribute is None and out is None
+    if (
+        ordinary
+        and type(time_limit) is float
+        and time_limit >= 0.0
+        and (pair := plain_pair(channel, prior))
+    ):
+        level = plainly(_above, *pair)
+        if level >= 0.0:
+            return level
     clock = Clock(time_limit)
+    if attribute is not None:
+        whole_channel(channel, attribute, out)
+        single: Any = prior  # a set is refused
+        return secret_level(secrets_of(channel, single, attribute, row))
     if is_stack(channel, out):
         if row is not None:
-            raise InvalidInput("the channels of a stack are on one row; leave row out")
+            raise InvalidInput("the channels of a stack are on one record; leave row out")
         if isinstance(prior, PriorSet):
             return stacked(None, lambda W: _top(W, prior, clock), channel, out=out)
         return stacked(_above, pml_level, channel, prior, out)
     if isinstance(prior, PriorSet):
-        space = getattr(prior, "space", None)
-        return set_level(prior, as_channel(channel, space), row, clock)
+        mechanism = as_channel(channel, getattr(prior, "space", None))
+        if row is not None and not isinstance(row, str):
+            row = row_number(mechanism, row)
+        return set_level(prior, mechanism, row, clock)
     mechanism, law = as_pair(channel, prior)
     if row is None:
         return level_bounds(mechanism, law)[0]
     if isinstance(row, str) and row == "worst":
         return worst_row_level(mechanism, law)
+    if np.ndim(row) > 0:
+        return group_level(mechanism, law, group_numbers(mechanism, row))
     return row_level(mechanism, law, row_number(mechanism, row))
 
 
@@ -126,10 +167,20 @@ def pml_level(
 def max_information(channel: AbstractChannel, prior: PriorLike) -> float | Bracket: ...
 @overload
 def max_information(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = ...
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    attribute: Attribute | None = ...,
+    row: int | None = ...,
+    out: Floats | None = ...,
 ) -> float | Bracket | Floats: ...
 def max_information(
-    channel: ChannelLike, prior: PriorLike, *, out: Floats | None = None
+    channel: ChannelLike,
+    prior: PriorLike,
+    *,
+    attribute: Attribute | None = None,
+    row: int | None = None,
+    out: Floats | None = None,
 ) -> float | Bracket | Floats:
     """Return the largest ln p(y|x)/p_Y(y) over databases and outputs that occur, in nats.
 
@@ -141,6 +192,8 @@ def max_information(
         The mechanism, or many matrices.
     prior : Distribution or 1-D array
         Distribution of the databases; for a stack also (B, N), a distribution for each channel.
+    attribute, row
+        An attribute U of the database, instead of the database; see :func:`pml`.
     out : array of length B, optional
         Array that receives the levels of a stack.
 
@@ -155,6 +208,13 @@ def max_information(
     >>> round(fp.max_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 1.5
     0.405465
     """
+    if attribute is not None or row is not None:
+        whole_channel(channel, attribute, out)
+        return secret_level(secrets_of(channel, prior, attribute, row))
+    if (pair := plain_pair(channel, prior)) and out is None:
+        level = plainly(_above, *pair)
+        if level >= 0.0:
+            return level
     if is_stack(channel, out):
         return stacked(_above, max_information, channel, prior, out)
     return level_bounds(*as_pair(channel, prior))[0]
@@ -195,6 +255,10 @@ def information_privacy_level(
     >>> round(fp.information_privacy_level([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 6)  # ln 2
     0.693147
     """
+    if (pair := plain_pair(channel, prior)) and out is None:
+        level = plainly(_either, *pair)
+        if level >= 0.0:
+            return level
     if is_stack(channel, out):
         return stacked(_either, information_privacy_level, channel, prior, out)
     above, below = level_bounds(*as_pair(channel, prior))
@@ -205,13 +269,17 @@ def information_privacy_level(
 
 @overload
 def row_pml(
-    channel: ChannelLike, prior: PriorLike | PriorSet, i: int, *, time_limit: float = ...
+    channel: ChannelLike,
+    prior: PriorLike | PriorSet,
+    i: int | Sequence[int],
+    *,
+    time_limit: float = ...,
 ) -> Floats: ...
 @overload
 def row_pml(
     channel: ChannelLike,
     prior: PriorLike | PriorSet,
-    i: int,
+    i: int | Sequence[int],
     y: ArrayLike,
     *,
     time_limit: float = ...,
@@ -219,16 +287,16 @@ def row_pml(
 def row_pml(
     channel: ChannelLike,
     prior: PriorLike | PriorSet,
-    i: int,
+    i: int | Sequence[int],
     y: ArrayLike | None = None,
     *,
     time_limit: float = 60.0,
 ) -> Floats | float:
-    """Return the pointwise maximal leakage about one record, for every output or one, in nats.
+    """Return the pointwise maximal leakage about one record or a group, in nats.
 
     l(D_i -> y) = ln max_v P(y | D_i = v) / p_Y(y) over values v that can occur (Saeidian et al.
-    2024, Section 4). The other records follow the prior given D_i = v. It is at most the leakage
-    about the whole database.
+    2024, Section 4), for every output or one. The other records follow the prior given D_i = v. It
+    is at most the leakage about the whole database. A group counts as one record.
 
     Parameters
     ----------
@@ -238,8 +306,8 @@ def row_pml(
         Distribution of the databases, or a set of them: all distributions, all distributions of
         independent records, a box, a ball or a polytope. For a set, the leakage is the largest over
         its priors.
-    i : int
-        Number of the record.
+    i : int or sequence of int
+        Number of the record, or the different numbers of a group. A group goes with one prior.
     y : int or array of values, optional
         One output, by index or by the value of each record. Only its leakage is computed.
     time_limit : float
@@ -269,6 +337,11 @@ def row_pml(
             return leaks
         return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
+    if np.ndim(i) > 0:
+        group = group_numbers(mechanism, i)
+        if y is None:
+            return group_leakages(mechanism, law, group)
+        return group_leakage_at(mechanism, law, group, output_rows(mechanism, y))
     i = row_number(mechanism, i)
     if y is not None:
         return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
@@ -282,7 +355,7 @@ def _top(matrix: ArrayLike, priors: PriorSet, clock: Clock) -> float:
 
 def _above(W: Floats, P: Floats, off: float, out: Floats) -> int:
     """Leave the largest leakages of a block of a stack in ``out``."""
-    return kernels.leakage_levels(W, P, off, out, np.empty_like(out))
+    return kernels.leakage_levels(W, P, off, out, _NONE)
 
 
 def _either(W: Floats, P: Floats, off: float, out: Floats) -> int:

@@ -12,7 +12,14 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, log_down, log_up, lowered, raised, round_up
+from fastpriv._core.rounding import (
+    log_down,
+    log_up,
+    lowered,
+    raised,
+    round_up,
+    roundoff,
+)
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
@@ -86,6 +93,8 @@ def set_level(
             found = min(found + off, most)
     if isinstance(priors, ConvexPriors) and top(found) > _UNDERFLOWS:
         return extreme_level(channel)
+    if top(found) > _UNDERFLOWS:  # of a quotient of probabilities, which overflows
+        found = min(top(found), extreme_level(channel))
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
         return found.upper
     return found
@@ -206,7 +215,7 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
     matrix, possible = scaled_matrix(channel), priors.possible()
     tops, least = matrix[possible].max(axis=0), matrix[possible].min(axis=0)
     seen = np.flatnonzero(tops > 0.0)
-    caps = log_ratio(tops[seen], least[seen]) + 8.0 * ULP  # the largest that any prior allows
+    caps = log_ratio(tops[seen], least[seen]) + roundoff(8.0)  # the largest that any prior allows
     level = reached = 0.0
     for place in np.argsort(-caps).tolist():
         if caps[place] <= level:
@@ -216,8 +225,7 @@ def _convex_whole(priors: ConvexPriors, channel: AbstractChannel, clock: Clock) 
             break
         y = seen[place]
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
-        mean, law = priors.lowest(column)
-        leak = -log_down(mean) + 4.0 * ULP if mean > 0.0 else math.inf
+        leak, law = _output_level(priors, column)
         level, reached = max(level, leak), max(reached, -math.log(max(float(column @ law), TINY)))
         if level == math.inf:
             break
@@ -333,7 +341,9 @@ def set_conditional_leakages(
     """
     check_set(priors, channel)
     if not event.any():
-        raise InvalidInput("no database is in the given event")
+        raise InvalidInput(
+            "no database is in the given event. Give an event that contains a database."
+        )
     return _given(priors, scaled_matrix(channel), event)
 
 
@@ -368,7 +378,7 @@ def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Fl
     for y in np.flatnonzero(tops > 0.0):
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
         least = _least_quotient(priors, column, possible)
-        leaks[y] = -log_down(least) + 8.0 * ULP if least > 0.0 else math.inf
+        leaks[y] = -log_down(least) + roundoff(8.0) if least > 0.0 else math.inf
     return leaks
 
 
@@ -406,20 +416,29 @@ def box_row_leakages(box: Box, channel: AbstractChannel, i: int) -> Floats:
     The leakage is ln A/(t (A + B)). At a fixed t the largest A and the smallest B do not depend on
     each other: both are knapsacks, piecewise linear in t. On a piece A = a + b t and
     A + B = s + r t. The quotient has its maximum at a bound of the piece or at a root of
-    b r t^2 + 2 a r t + a s = 0.
+    b r t^2 + 2 a r t + a s = 0. The leakage about the database bounds it, which matters above 30
+    nats: the masses of a box are known up to roundoff only.
     """
     matrix, possible = scaled_matrix(channel), box.possible()
     inner, m = int(channel.space.strides[i]), channel.space.sizes[i]
     values = np.arange(channel.space.size) // inner % m
     tops = np.where(possible[:, None], matrix, 0.0).max(axis=0)
-    worst = np.ones(matrix.shape[1])
+    leaks = np.full(matrix.shape[1], log_up(1.0) + roundoff(16.0))
     for y in np.flatnonzero(tops > 0.0):
         column = np.where(possible, matrix[:, y] / tops[y], 0.0)
+        worst = 1.0
         for v in range(m):
             own = values == v
             if (possible & own & (column > 0.0)).any():
-                worst[y] = max(worst[y], _largest_share(box, column, own))
-    return np.array([log_up(share) + 16.0 * ULP for share in worst.tolist()])
+                worst = max(worst, _largest_share(box, column, own))
+        leaks[y] = min(log_up(worst) + roundoff(16.0), _output_level(box, column)[0])
+    return leaks
+
+
+def _output_level(priors: ConvexPriors, column: Floats) -> tuple[float, Floats]:
+    """Return the leakage of an output whose largest probability is scaled to 1, and the prior."""
+    mean, law = priors.lowest(column)
+    return (-log_down(mean) + roundoff(4.0) if mean > 0.0 else math.inf), law
 
 
 def _largest_share(box: Box, column: Floats, own: np.ndarray) -> float:
@@ -462,7 +481,7 @@ def _shares(t: Floats, A: Floats, B: Floats, top: float) -> Floats:
 
     Masses may be off by a few ulp of 1 for every database.
     """
-    slack = (8 * len(t) + 64) * ULP
+    slack = roundoff(8 * len(t) + 64)
     up, low = A * (1.0 + slack) + slack * top, A * (1.0 - slack) - slack * top
     other = np.maximum(B * (1.0 - slack) - slack, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
@@ -483,7 +502,10 @@ def corners(box: Box) -> Floats:
     """Return the corners of a box of distributions: all values at a bound but at most one."""
     m, laws = box.size, []
     check.fits(
-        m * 2**m, "the corners of a box of laws of a row", "use rows of fewer values", 1 << 20
+        m * 2**m,
+        "the corners of a box of distributions of a record",
+        "use records of fewer values",
+        1 << 20,
     )
     for k in range(m):
         others = [x for x in range(m) if x != k]
@@ -491,7 +513,7 @@ def corners(box: Box) -> Floats:
             law = np.zeros(m)
             law[others] = np.where(choice, box.upper[others], box.lower[others])
             law[k] = 1.0 - math.fsum(law)
-            if box.lower[k] - 4 * ULP <= law[k] <= box.upper[k] + 4 * ULP:
+            if box.lower[k] - roundoff(4) <= law[k] <= box.upper[k] + roundoff(4):
                 laws.append(np.maximum(law, 0.0))
     return _distinct(np.array(laws))
 
@@ -500,7 +522,7 @@ def _distinct(laws: Floats) -> Floats:
     """Leave out distributions that are others but for rounding."""
     kept: list[Floats] = []
     for law in np.unique(laws, axis=0):
-        if not any((np.abs(law - other) <= 8.0 * ULP * other).all() for other in kept):
+        if not any((np.abs(law - other) <= roundoff(8.0) * other).all() for other in kept):
             kept.append(law)
     return np.array(kept)
 
@@ -517,14 +539,14 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     sides = [box.size if j == i else len(laws) for j in range(n)]
     check.fits(
         math.prod(sides) * outputs,
-        "the chances of all outputs at all corners",
+        "the probabilities of all outputs at all corners",
         "use fewer rows, or a channel that acts row by row",
         _CORNER_ENTRIES,
     )
     matrix, possible = scaled_matrix(channel), box.possible()
     tops = matrix.max(axis=0)
     chances = (matrix / np.where(tops > 0.0, tops, 1.0))[:, tops > 0.0]
-    slack = (2 * n * (box.size + 2) + 32) * ULP
+    slack = roundoff(2 * n * (box.size + 2) + 32)
     lead: Floats = chances.reshape((box.size,) * n + (-1,))
     if i is None:
         most = lead[np.ix_(*[possible] * n)].reshape(-1, lead.shape[-1]).max(axis=0)
@@ -575,7 +597,7 @@ def matrix_interval_level(
     to the one given a bit is most extreme, at the bounds of the intervals. Cost O(N n K).
     """
     n, matrix = channel.space.n, scaled_matrix(channel)
-    outputs, slack = matrix.shape[1], (8 * n + 16) * ULP
+    outputs, slack = matrix.shape[1], roundoff(8 * n + 16)
     corners = at_corners(matrix, low, high, [j for j in range(n) if j != i])
     if i is None:
         possible = matrix.reshape((2,) * n + (outputs,))[(_possible(low, high),) * n]
@@ -666,6 +688,8 @@ def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -
 
     The probability is in [c, 1-c]. The result is a bracket if the time runs out.
     """
+    if channel.space.n == 1:  # one bit is independent of no other
+        return interval_level(channel, *chances_from(c), i)
     return matrix_iid_level(channel, c, i, clock)
 
 
@@ -746,7 +770,7 @@ def _largest(
     whole = np.concatenate(pairs, axis=2)
     check.fits(
         whole.size * (n + 1),
-        "the work for all outputs under bits with a common chance",
+        "the work for all outputs under bits with a common probability",
         "use fewer rows or outputs, or bernoulli_interval, a larger set",
         _WORK,
     )
@@ -796,7 +820,7 @@ def _largest(
     most = BestFirst([start], halves).run(lambda: reached * (1.0 + _HALVED), over)
     # Every number is made from positive ones: a mean under a distribution, and the means of the
     # matrix.
-    error = 4.0 * corner_error(n, *chances_from(c)) + 4.0 * len(matrix) * ULP
+    error = 4.0 * corner_error(n, *chances_from(c)) + roundoff(4.0 * len(matrix))
     level = log_up(max(reached, most)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
 

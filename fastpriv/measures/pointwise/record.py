@@ -10,15 +10,16 @@ from functools import singledispatch
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import log_down, roundoff
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_log_output
+from fastpriv._matrices.leakage import TINY, log_error, log_law, matrix_leakages, matrix_log_output
 from fastpriv._matrices.leakage import row_leakages as leakages_of_laws
 from fastpriv._structure.leakage import Column, log_masses, row_slack, tilted
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
+from fastpriv.measures.groups import Group, group_marginal, query_laws, rare_outputs
 from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     leakage_levels,
@@ -45,7 +46,9 @@ def row_leakages_by_value(channel: AbstractChannel, prior: Distribution, i: int)
         return leakages(channel, prior).above
     marginal, off = prior.log_marginal(i)
     values = np.flatnonzero(marginal > -math.inf)
-    check.fits(len(values) * channel.output_count, "a law of the output per value", "give one y=")
+    check.fits(
+        len(values) * channel.output_count, "a distribution of the output per value", "give one y="
+    )
     laws = [log_output(channel, prior.given({i: value})) for value in values.tolist()]
     return leakages_of_laws(laws, marginal[values], law_error(channel)) + off
 
@@ -111,7 +114,7 @@ def type_row_leakages(channel: TypeChannel, prior: Exchangeable) -> Floats:
     ):
         with np.errstate(divide="ignore"):
             logs = weights[classes.row] - sizes[classes.row] + classes.log_count + np.log(entry)
-        error = log_error(logs, 0.0) / 16.0 + (len(logs) + 64) * ULP
+        error = log_error(logs, 0.0) / 16.0 + roundoff(len(logs) + 64)
         for u in np.flatnonzero(kind[0]).tolist():
             held = classes.held(u, len(marginal))[values]
             laws = [_log_mean(logs, share / kind[0][u]) for share in held]
@@ -125,6 +128,74 @@ def _log_mean(logs: Floats, shares: Floats) -> float:
     logs, shares = logs[shares > 0], shares[shares > 0]
     top = float(logs.max(initial=-math.inf))
     return top + math.log(shares @ np.exp(logs - top)) if top > -math.inf else top
+
+
+# Groups of records, which count as one record.
+
+
+def group_leakages(channel: AbstractChannel, prior: Distribution, group: Group) -> Floats:
+    """Return the leakage of every output about a group of records."""
+    if len(group) == 1:
+        return row_leakages(channel, prior, group[0])
+    if len(group) == channel.space.n:
+        return leakages(channel, prior).above
+    if isinstance(channel, QueryChannel):
+        rows, chances = query_laws(channel, prior, group)
+        above = matrix_leakages(rows, chances, law_error(channel)).above
+        # No output leaks more than -ln of the probability of the group's rarest setting.
+        most = -log_down(float(chances.min()))
+        return np.where(rare_outputs(channel, prior, rows), most, np.minimum(above, most))
+    sizes = [channel.space.sizes[i] for i in group]
+    marginal = group_marginal(prior, group)
+    logs = marginal.all_log_probabilities()
+    seen = np.flatnonzero(logs > -math.inf)
+    check.fits(
+        len(seen) * channel.output_count, "a distribution of the output per value", "give one y="
+    )
+    settings = np.stack(np.unravel_index(seen, sizes), axis=1).tolist()
+    given = [prior.given(dict(zip(group, values, strict=True))) for values in settings]
+    laws = [log_output(channel, law) for law in given]
+    return leakages_of_laws(laws, logs[seen], law_error(channel) + log_error(logs, 0.0))
+
+
+def group_level(channel: AbstractChannel, prior: Distribution, group: Group) -> float:
+    """Return the largest leakage of an output about a group of records."""
+    if isinstance(channel, ProductChannel) and isinstance(prior, Product):
+        return rows_levels(prior.part(group), channel.kernels.part(group))[0]
+    return float(group_leakages(channel, prior, group).max())
+
+
+def group_leakage_at(channel: AbstractChannel, prior: Distribution, group: Group, y: Ints) -> float:
+    """Return the leakage of one output about a group of records."""
+    if len(group) == 1:
+        return row_leakage_at(channel, prior, group[0], y)
+    if not isinstance(channel, ProductChannel):
+        return float(group_leakages(channel, prior, group)[channel.column_index(y)])
+    marginal = group_marginal(prior, group).all_log_probabilities()
+    shown, own = channel.kernels, [channel.kernels[i] for i in group]
+    for i, kernel in zip(group, own, strict=True):
+        shown = shown.replaced(i, RowKernel(np.eye(kernel.shape[0])))
+    best, masses, error, where = -math.inf, [-math.inf], log_error(marginal, 0.0), y.copy()
+    for log, values in zip(marginal, itertools.product(*map(range, _sizes(own))), strict=True):
+        parts = zip(own, values, group, strict=True)
+        likelihood = float(sum(kernel.log_relative[v, y[i]] for kernel, v, i in parts))
+        if log == -math.inf or likelihood == -math.inf:
+            continue
+        where[list(group)] = values
+        one = prior.column(shown, where)
+        if one.mass > -math.inf:
+            masses.append(one.mass + likelihood)
+            best = max(best, one.mass + likelihood - log)
+            error = max(error, one.error)
+    mass = float(np.logaddexp.reduce(masses))
+    error += (
+        roundoff(16.0) * (len(group) + 1.0 + abs(best) + abs(mass)) if best > -math.inf else 0.0
+    )
+    return Column(best, mass, error).leakage()
+
+
+def _sizes(kernels: Sequence[RowKernel]) -> list[int]:
+    return [kernel.shape[0] for kernel in kernels]
 
 
 @singledispatch
@@ -232,7 +303,7 @@ def _product_row_leakage_at(channel: ProductChannel, prior: Distribution, i: int
         error = max(error, off + one.error if one.mass > -math.inf else 0.0)
     best = float((logs - marginal[values]).max(initial=-math.inf))
     mass = float(np.logaddexp.reduce(logs))
-    error += 16.0 * ULP * (1.0 + abs(best) + abs(mass))
+    error += roundoff(16.0) * (1.0 + abs(best) + abs(mass))
     return Column(best, mass, error).leakage()
 
 
@@ -294,13 +365,13 @@ def law_error(channel: AbstractChannel) -> float:
 
 
 def _sum_error(channel: AbstractChannel) -> float:
-    return (2 * channel.space.size + 8 * channel.space.n + 16) * ULP
+    return roundoff(2 * channel.space.size + 8 * channel.space.n + 16)
 
 
 @law_error.register
 def _product_law_error(channel: ProductChannel) -> float:
     """Add the errors of every record's kernel and of the sums of the prior."""
-    return 4.0 * row_slack(channel.kernels) + 64.0 * ULP
+    return 4.0 * row_slack(channel.kernels) + roundoff(64.0)
 
 
 @law_error.register
@@ -309,7 +380,7 @@ def _query_law_error(channel: QueryChannel) -> float:
     query = channel.query
     if not query.law_error:
         return _sum_error(channel)
-    return query.law_error + (2 * query.answers + 16) * ULP
+    return query.law_error + roundoff(2 * query.answers + 16)
 
 
 @law_error.register
@@ -358,7 +429,7 @@ def chain_row_levels(prior: Markov, kernels: RowKernels) -> Floats:
     # Every step adds a few rounding errors of logarithms, and none is magnified.
     logs = [part[np.isfinite(part)] for part in (back, near, known, before, after)]
     widest = 4.0 + sum(float(np.abs(part).max(initial=0.0)) for part in logs)
-    error = 16.0 * (len(rows) + 4.0) * ULP * widest
+    error = roundoff(16.0 * (len(rows) + 4.0)) * widest
     return np.where(np.isinf(known), 0.0, np.maximum(leakage, 0.0) + error)
 
 

@@ -137,7 +137,10 @@ def test_sizes_and_sets_that_are_refused():
     ):
         with pytest.raises(fp.InvalidInput, match=word):
             fp.individual_capacity(channel, priors)
-    for n, words in ((11, "searched over a set"), (10, "joint law of a row and the output")):
+    for n, words in (
+        (11, "searched over a set"),
+        (10, "joint distribution of a record and the output"),
+    ):
         with pytest.raises(fp.TooLarge, match=words):
             fp.individual_capacity(fp.HammingChannel(n, 2, 1.0), fp.PriorSet.min_entropy(2**n, 1.0))
     count = fp.mechanisms.GeometricCount(14, 1.0).channel()

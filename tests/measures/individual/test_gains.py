@@ -67,7 +67,7 @@ def test_adversaries_read_as_attacks():
     ("call", "words"),
     [
         (lambda c: fp.group_capacity(c, 0), "k must be at least 1"),
-        (lambda c: fp.group_capacity(c, 3), "at most the number of rows 2"),
+        (lambda c: fp.group_capacity(c, 3), "at most the number of records 2"),
         (lambda c: fp.group_capacity(c, 1.5), "k must be an integer"),
         (lambda c: fp.individual_capacity(c, gap=-1.0), "gap"),
         (lambda c: fp.individual_capacity(c, time_limit=math.inf), "time_limit"),

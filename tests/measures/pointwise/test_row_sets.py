@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -289,3 +290,26 @@ def test_sets_that_are_refused():
         with pytest.raises(fp.TooLarge):
             call()
     assert fp.pml_level(huge, fp.PriorSet.all(2**200), row=0) == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("low", [2.0**-45, 2.0**-70, 1e-300])
+def test_the_only_record_leaks_as_much_as_the_database(low):
+    # Above 30 nats the masses of a box are not known well enough: the record was 0.4 nats loose.
+    channel = fp.Channel([[1.0 - 2.0**-42, 2.0**-42], [low, 1.0 - low]])
+    box = fp.PriorSet.box([0.0, 0.0], [1.0, 1.0])
+    whole = fp.pml_level(channel, box)
+    assert whole >= float(-mpmath.log(mpmath.mpf(low) / (1 - mpmath.mpf(2) ** -42)))
+    assert whole == pytest.approx(-np.log(low), rel=1e-12)
+    assert fp.pml_level(channel, box, 0) == pytest.approx(whole, rel=1e-12)
+    assert fp.row_pml(channel, box, 0).max() == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [702.0, 720.0, 745.0])
+@pytest.mark.parametrize("n", [1, 2])
+def test_bits_with_one_probability_leak_a_finite_amount(epsilon, n):
+    # Quotients of probabilities overflow above 709 nats: the level was infinite.
+    matrix = fp.HammingChannel(n, 2, epsilon).matrix()
+    channel = fp.Channel(matrix, fp.Space.hamming(n, 2))
+    level = fp.pml_level(channel, fp.PriorSet.iid_interval(n, 0.0))
+    assert level == pytest.approx(fp.leakage_capacity(channel), rel=1e-12)
+    assert fp.pml_level(channel, fp.PriorSet.iid_interval(n, 0.25)) < 2.0 * n

@@ -86,7 +86,7 @@ def test_polytopes_that_rule_databases_out():
     A = [[1, -1, 0], [-1, 1, 0], [0, 0, 1]]
     single = fp.PriorSet.polytope(A, [0, 0, 0])
     assert fp.pml_level(matrix, single) == pytest.approx(math.log(0.5 / 0.3), rel=1e-9)
-    with pytest.raises(fp.Infeasible, match="no law"):
+    with pytest.raises(fp.Infeasible, match="no distribution"):
         fp.PriorSet.polytope([[1.0, 1.0]], [0.5])
     ruled_out = fp.PriorSet.polytope([[1.0, 0.0]], [0.5])
     assert fp.pml_level([[1.0, 0.0], [0.0, 1.0]], ruled_out) == math.inf
