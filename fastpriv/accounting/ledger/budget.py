@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fastpriv._core.rounding import raised
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
-from fastpriv.accounting.ledger.store import State
+from fastpriv.accounting.ledger.store import State, counted
 from fastpriv.accounting.profile.relations import one_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, did_you_mean
 from fastpriv.notions.registry import NOTIONS
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 #: The notion whose budget may be a pair, epsilon at a delta.
 CURVE = "approximate-dp"
+#: Levels that profiles have: rho of zCDP, and the probability that rho does not hold.
+ZCDP, DELTA = "zcdp", "delta"
+#: Rounding of e tanh(e/2), in units in the last place.
+_TANH_ULPS = 8.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Offer:
         Which databases are neighbours; None for declared levels, which hold for the ledger's.
     profile : bool
         Whether the step is known by an (epsilon, delta) curve, which gives few levels.
+    fails : bool
+        Whether its levels hold except with a probability.
     """
 
     levels: Mapping[str, Decimal]
@@ -45,6 +53,7 @@ class Offer:
     prior: str | None = None
     relation: str | None = None
     profile: bool = False
+    fails: bool = False
 
     def charge(self, rule: Law, begun: bool, count: int) -> Decimal:
         """Return what ``count`` steps add to the total of a notion."""
@@ -58,6 +67,13 @@ class Offer:
     def _level(self, needed: str, rule: Law) -> Decimal:
         if needed in self.levels:
             return self.levels[needed]
+        if needed == DELTA and not self.fails:
+            return ZERO
+        if needed == ZCDP:
+            raise InvalidInput(
+                "the zcdp budget is charged the zCDP level of this release, which is infinite or "
+                'not known. Give its profile, or declare {"zcdp": rho} or {"dp": epsilon}'
+            )
         if self.profile:
             why = "infinite" if needed == "dp" else "not known from its profile"
             raise InvalidInput(
@@ -71,6 +87,17 @@ class Offer:
         )
 
 
+def refuse_prior(prior: object) -> None:
+    """Refuse a prior with a mechanism that is not a channel, such as a count by position."""
+    if prior is None:
+        return
+    hint = f" Did you mean count={prior}?" if isinstance(prior, int) else ""
+    raise InvalidInput(
+        f"prior goes with a channel only; got {described(prior)} with levels, a release or a "
+        f"profile.{hint} Leave it out."
+    )
+
+
 def declared(given: Mapping[str, Any], curve: bool) -> Offer:
     """Return a step whose levels are declared; with its worst profile if ``curve``."""
     for notion in given:
@@ -82,7 +109,18 @@ def declared(given: Mapping[str, Any], curve: bool) -> Offer:
         if not isinstance(level, tuple | list)  # an (epsilon, delta)
     }
     pairs = len(levels) < len(given)
-    return Offer(levels, _worst_profile(given) if curve else None, profile=pairs)
+    if ZCDP not in levels and "dp" in levels and levels["dp"].is_finite():
+        levels[ZCDP] = amount(pure_zcdp(up(levels["dp"])), "rho")
+    part = _worst_profile(given) if curve else None
+    return Offer(levels, part, profile=pairs, fails=pairs)
+
+
+def pure_zcdp(epsilon: float) -> float:
+    """Return the zCDP level of a step of DP level epsilon, rounded up.
+
+    It is that of randomised response, e tanh(e/2) < e^2/2 (Harrison and Manurangsi 2025).
+    """
+    return raised(epsilon * math.tanh(0.5 * epsilon), _TANH_ULPS)
 
 
 def _worst_profile(given: Mapping[str, Any]) -> str:
@@ -90,6 +128,8 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
     from fastpriv.accounting.profile.profile import PrivacyProfile
 
     level = given.get(CURVE, given.get("dp"))
+    if level is None and ZCDP in given:
+        return profile_text(PrivacyProfile.zcdp(up(amount(given[ZCDP], "rho"))))
     if level is None:
         raise InvalidInput(
             "an (epsilon, delta) budget is charged the profile of a release; give the channel, or "
@@ -169,13 +209,28 @@ class Budget:
             limits[CURVE] = limits[CURVE], float(self.delta), *["adaptive"] * self.adaptive
         return limits
 
-    def empty(self) -> State:
-        """Return the totals of no spend."""
-        return State(0, dict.fromkeys(self.limits, ZERO), None, {})
+    def amended(self, given: Mapping[str, Any]) -> Budget:
+        """Return the budget with other limits of the same notions, at the same delta."""
+        result = Budget(given, self._stored)
+        same = (result.limits.keys(), result.delta, result.adaptive)
+        if same != (self.limits.keys(), self.delta, self.adaptive):
+            raise InvalidInput(
+                "an amended budget must have the notions and the delta of the ledger, "
+                f"{described(self.stored())}; got {described(result.stored())}. Other notions need "
+                "a new ledger"
+            )
+        if "_composer" in self.__dict__:
+            result.__dict__["_composer"] = self._composer
+        return result
+
+    @property
+    def composes(self) -> bool:
+        """Whether a charge needs the composition of profiles, which takes milliseconds."""
+        return self.delta is not None and not self.adaptive
 
     def charges(self, before: State, offer: Offer, count: int) -> dict[str, Decimal]:
         """Return what ``count`` steps add to each total."""
-        begun = before.entries > 0
+        begun = before.spends > 0
         _joined(before, offer)  # before anything is composed
         return {
             notion: self._rise(before, offer, count)
@@ -199,10 +254,19 @@ class Budget:
                 left = minus(self.limits[notion], before.spent[notion])
                 limit = float(self.limits[notion])
                 raise BudgetExceeded(notion, up(charged[notion]), down(left), limit)
-        parts = _more(before.parts, offer.part, count)
+        parts, mark = counted(before, offer.part, count)
         relation, recorded = _joined(before, offer)
-        prior = before.prior or offer.prior
-        return State(before.entries + 1, spent, prior, parts, relation=relation, recorded=recorded)
+        return replace(
+            before,
+            entries=before.entries + 1,
+            spends=before.spends + 1,
+            spent=spent,
+            prior=before.prior or offer.prior,
+            parts=parts,
+            mark=mark,
+            relation=relation,
+            recorded=recorded,
+        )
 
     def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
         """Return how much the composed epsilon rises at the budget's delta."""
@@ -218,7 +282,7 @@ class Budget:
         return Decimal(repr(float(self._composer.epsilon(parts))))
 
     def composed(self, parts: Mapping[str, int]) -> bytes | None:
-        """Keep the composed profiles of spends; return their bytes if the file needs them."""
+        """Keep the composed profiles of spends; return their bytes if the store needs them."""
         return None if self.delta is None or self.adaptive else self._composer.spent(parts)
 
     @cached_property
@@ -231,7 +295,7 @@ class Budget:
 def _joined(before: State, offer: Offer) -> tuple[str | None, bool]:
     """Return the relation with one more spend, and whether all spends were checked against it."""
     if offer.relation is None:  # a declared level is for the relation of the ledger
-        return before.relation, before.recorded or not before.entries
+        return before.relation, before.recorded or not before.spends
     known = before.neighbours
     if not before.recorded and known not in (None, offer.relation):
         raise InvalidInput(
@@ -246,7 +310,7 @@ def _more(parts: Mapping[str, int], part: str | None, count: int) -> Mapping[str
 
 
 def _under_prior(slug: str) -> bool:
-    return NOTIONS[slug].scope == "prior"
+    return slug in NOTIONS and NOTIONS[slug].scope == "prior"
 
 
 def _unknown_notion(what: str, notion: object) -> InvalidInput:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from fastpriv.accounting.ledger.amounts import amount
-from fastpriv.accounting.ledger.budget import Offer
+from fastpriv.accounting.ledger.budget import ZCDP, Offer, refuse_prior
 from fastpriv.accounting.ledger.profiles import profile_text
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import REPLACED
 from fastpriv.channels import AbstractChannel
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.levels import LEVELS
 from fastpriv.measures.realised import (
@@ -69,7 +70,14 @@ def measured(
     fingerprint of the prior if ``one_prior``.
     """
     if isinstance(mechanism, PrivacyProfile):
-        return _of_profile(mechanism, curve)
+        refuse_prior(prior)
+        return _of_profile(mechanism, curve, ZCDP in notions)
+    if not isinstance(mechanism, AbstractChannel) and not _is_array(mechanism):
+        raise InvalidInput(
+            "mechanism must be a channel, a 2-D array, a release, a PrivacyProfile or levels such "
+            f'as {{"dp": 0.1}}; got {described(mechanism)}. For steps of other libraries see '
+            "fastpriv.adapters: dp_accounting, opendp and opacus make profiles of them"
+        )
     channel = as_channel(mechanism, prior.space if isinstance(prior, Distribution) else None)
     known = _KNOWN.get(channel)
     if known is None:
@@ -78,6 +86,10 @@ def measured(
     for notion in _measurable(notions, "mechanism"):
         if notion.slug not in known.plain:
             known.plain[notion.slug] = amount(draws.level(notion, None), notion.slug)
+    if ZCDP in notions and ZCDP not in known.plain:
+        rho = PrivacyProfile.realised(channel).zcdp_level().upper
+        if rho < math.inf:
+            known.plain[ZCDP] = amount(rho, "rho")
     if curve and known.profile is None:
         known.profile = profile_text(PrivacyProfile.realised(channel))
     part = known.profile if curve else None
@@ -94,17 +106,35 @@ def measured(
     return Offer(known.plain | under, part, fingerprint, REPLACED)
 
 
-def _of_profile(profile: PrivacyProfile, curve: bool) -> Offer:
-    """Return what is known from a profile: its curve, and its level at delta 0."""
+def _is_array(mechanism: object) -> bool:
+    return isinstance(mechanism, list | tuple) or hasattr(mechanism, "__array__")
+
+
+def identified(
+    mechanism: AbstractChannel | ArrayLike | PrivacyProfile, prior: Distribution | ArrayLike | None
+) -> list[str | None]:
+    """Return what identifies a mechanism and its prior, to recognise a spend that is repeated."""
+    if isinstance(mechanism, PrivacyProfile):
+        return ["profile", profile_text(mechanism), mechanism.relation]
+    space = prior.space if isinstance(prior, Distribution) else None
+    channel = as_channel(mechanism, space)
+    under = None if prior is None else _fingerprint(as_prior(prior, channel.space))
+    return ["channel", channel.identity.hex(), under]
+
+
+def _of_profile(profile: PrivacyProfile, curve: bool, concentrated: bool) -> Offer:
+    """Return what is known from a profile: its curve, its level at delta 0 and its zCDP level."""
     level = profile.cases.guaranteed(0.0)
     levels = {"dp": amount(level, "dp")} if level < math.inf else {}
+    if concentrated and (rho := profile.zcdp_level().upper) < math.inf:
+        levels[ZCDP] = amount(rho, "rho")
     relation = profile.relation if profile.parts else None  # the empty profile fits any relation
     return Offer(levels, profile_text(profile) if curve else None, None, relation, profile=True)
 
 
 def _measurable(notions: Collection[str], scope: str) -> list[Notion]:
     """Return the notions of this scope that some function measures."""
-    chosen = (NOTIONS[slug] for slug in notions)
+    chosen = (NOTIONS[slug] for slug in notions if slug in NOTIONS)
     return [notion for notion in chosen if notion.scope == scope and notion.slug in LEVELS]
 
 

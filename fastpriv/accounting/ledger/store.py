@@ -1,99 +1,59 @@
-"""The file of a ledger: an SQLite database, in memory or shared by many processes.
+"""What a ledger keeps, and the protocol of the stores that keep it.
 
-One transaction per spend (BEGIN IMMEDIATE: one writer at a time, the others wait) adds the entry
-and the new totals. It is on the disk before the spend is acknowledged (synchronous = FULL). A
-process that dies leaves either all of it or none. The journal is SQLite's rollback journal and not
-its write-ahead log, for two reasons. Between transactions a ledger is one file, which may be copied
-and kept on any file system that has locks. And versions of SQLite before 3.51.3 can damage a
-database when two processes write its log at the same instant.
+A ledger is a chain of entries. Each entry is written once, with the totals after it, and has a
+digest of its text and of the digest before it. So the last digest, the head, identifies the whole
+history: an entry that is changed, removed or moved breaks the chain.
 
-The file is read top to bottom: what a ledger holds (State, Entry), how it is checked when it is
-read, how the database is opened, and the Store that reads and writes it.
+A :class:`Store` keeps one chain in SQL tables. ``sqlite.py`` keeps it in a file or in memory,
+``postgres.py`` on a server. Both write an entry in one transaction, and only if the head is the one
+that the writer has seen. Everything else is here: reading, checking and writing the tables.
+
+The file is read top to bottom: what a ledger holds (State, Entry), the chain, and the Store.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import random
-import sqlite3
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastpriv._core import validation as check
-from fastpriv.accounting.ledger.amounts import SUM_DIGITS, amount
+from fastpriv.accounting.ledger.amounts import SUM_DIGITS, ZERO, amount
 from fastpriv.accounting.profile.relations import RELATIONS, earlier_relation
 from fastpriv.errors import InvalidInput, LedgerError, described, short
 
-#: Largest count of one spend, the largest integer of SQLite.
+#: Largest count of one spend, the largest integer of SQL.
 MOST_COUNT = 2**63 - 1
 #: What reading a text that somebody else wrote may raise.
 UNREADABLE = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
-#: Identifies the file: "fprv" in ASCII.
-_APPLICATION = 0x66707276
-#: Version of files in which every spend was checked against the relation.
-_RECORDED = 2
-_VERSIONS = (1, _RECORDED)
+#: Version of the tables.
+VERSION = 3
 #: Kinds of parts that channels and declared levels are written as.
 _FINITE = ("response", "laws", "shuffled")
-#: Counts of spends are summed in two halves of this many bits, so that sums fit SQLite's integers.
-_HALF = 32
-#: Shortest and longest pause, in seconds, before a locked database is tried again.
-_PAUSES = (0.0005, 0.0015)
+#: Kinds of entries: a charge, another budget, and the relation of all spends of an old ledger.
+SPEND, AMENDMENT, STATEMENT = "spend", "amendment", "relation"
+_KINDS = (SPEND, AMENDMENT, STATEMENT)
+#: Marks are sums of SHA-256 digests modulo this number.
+_MARKS = 1 << 256
+#: Entries that are read at a time when a chain is checked.
+_AT_ONCE = 1 << 14
+#: How often a question is asked again if the connection is lost.
+_READS = 4
+#: Longest text of a key, and of the metadata of one entry.
+_LONGEST_KEY = 1 << 10
+_LONGEST_METADATA = 1 << 16
 
-_SCHEMA = (
-    "CREATE TABLE ledger (budget TEXT NOT NULL, entries INTEGER NOT NULL, spent TEXT NOT NULL, "
-    "prior TEXT)",
-    "CREATE TABLE part (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL, count TEXT NOT NULL)",
-    "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT, "
-    "count INTEGER NOT NULL, charged TEXT NOT NULL, part INTEGER REFERENCES part)",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_RECORDED}",
-)
-# Tables that are made when there is something to keep in them.
-_SEAL = "CREATE TABLE IF NOT EXISTS seal (id INTEGER PRIMARY KEY, digest TEXT NOT NULL)"
-_COMPOSITION = "CREATE TABLE IF NOT EXISTS law (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
-_RELATION = "CREATE TABLE IF NOT EXISTS relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL)"
-#: Charges whose releases have not been published, each with what a resumed release must match.
-_PENDING = "CREATE TABLE IF NOT EXISTS pending (number INTEGER PRIMARY KEY, claim TEXT NOT NULL)"
-
-_TOTALS = "SELECT budget, entries, spent, prior FROM ledger"
-_COUNTED = (
-    f"SELECT text, part.count, SUM(entry.count >> {_HALF}), "
-    f"SUM(entry.count & {(1 << _HALF) - 1}) "
-    "FROM entry LEFT JOIN part ON entry.part = part.id WHERE part IS NOT NULL GROUP BY part"
-)
-_HISTORY = (
-    "SELECT number, time, label, entry.count, charged, text FROM entry "
-    "LEFT JOIN part ON entry.part = part.id ORDER BY number DESC LIMIT ?"
-)
-_ADD_ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))"
-_SET_COUNT = (
-    "INSERT INTO part (text, count) VALUES (?, ?) "
-    "ON CONFLICT (text) DO UPDATE SET count = excluded.count"
-)
-
-#: Advice by words of SQLite's error messages.
-_HINTS = {
-    "locked": "another process held it all the time; nothing was spent. Try again, or give open() "
-    "a longer timeout",
-    "unable to open": "its folder must exist and be writeable",
-    "readonly": "the file and its folder must be writeable, for the journal",
-    "not a database": "the file is something else, or damaged",
-    "malformed": "the file is damaged; restore it from an export (to_json) or a copy",
-    "full": "nothing was spent; make room and try again",
-    "I/O": "the disk failed; look at the history before trying again",
-}
+T = TypeVar("T")
 
 
 # What a ledger holds.
@@ -105,56 +65,73 @@ class State:
 
     Attributes
     ----------
-    entries : int
-        Number of spends.
+    entries, spends : int
+        Number of entries, and of those among them that are charges.
     spent : mapping
         Exact total of each notion.
     prior : str or None
         Fingerprint of the prior under which all levels were measured, if that matters.
     parts : mapping
         How often each profile was spent, by its text, for budgets at (epsilon, delta).
-    composition : bytes or None
-        The composed profiles, if the file is to keep them from now on.
     relation : str or None
         Which databases are neighbours, if an argument or a spend states it.
     mark : int
-        Sum of the digests of all parts; see :func:`_marked`.
+        Sum of the digests of all parts and their counts.
     recorded : bool
         Whether every spend was checked against the relation. Earlier versions did not check; see
         :attr:`neighbours`.
-    claim : str or None
-        Claim of the last entry, while it is written.
+    budget : mapping
+        The limits, as text.
+    amended : int
+        Number of the entry that set them; 0 for the first budget.
+    head : str
+        Digest of the last entry.
     """
 
     entries: int
+    spends: int
     spent: Mapping[str, Decimal]
     prior: str | None
     parts: Mapping[str, int]
-    composition: bytes | None = None
-    relation: str | None = None
-    mark: int = 0
-    recorded: bool = True
-    claim: str | None = None
+    relation: str | None
+    mark: int
+    recorded: bool
+    budget: Mapping[str, Any]
+    amended: int
+    head: str
 
     @property
     def neighbours(self) -> str | None:
         """The relation for which the totals hold; None while all levels are declared."""
         finite = self.relation is not None and self.parts and all(map(_is_finite, self.parts))
-        if self.recorded or not self.entries or finite:
+        if self.recorded or not self.spends or finite:
             return self.relation
         return earlier_relation(self.relation)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One acknowledged spend of ``count`` steps, and what it added to each total."""
+    """One acknowledged entry: a spend of ``count`` steps and what it added to each total.
+
+    An amendment has the new ``budget`` instead, and nobody is charged. ``content`` is a digest of
+    what was asked for, to recognise the same request under the same ``key``.
+    """
 
     number: int
     time: str
     label: str | None
     count: int
     charged: Mapping[str, Decimal]
-    part: str | None
+    part: str | None = None
+    kind: str = SPEND
+    key: str | None = None
+    actor: str | None = None
+    metadata: Any = None
+    reason: str | None = None
+    content: str | None = None
+    budget: Mapping[str, Any] | None = None
+    identity: str | None = None
+    digest: str | None = None
 
 
 def _is_finite(part: str) -> bool:
@@ -165,30 +142,9 @@ def _is_finite(part: str) -> bool:
         return False
 
 
-def _amounts_text(amounts: Mapping[str, Decimal]) -> str:
-    """Write exact amounts as JSON."""
-    return json.dumps({notion: str(value) for notion, value in amounts.items()})
-
-
 def amounts_of(given: Mapping[str, Any]) -> dict[str, Decimal]:
     """Return exact amounts that were written."""
     return {notion: amount(value, "an amount", SUM_DIGITS) for notion, value in given.items()}
-
-
-def entry_of(number: Any, time: Any, label: Any, count: Any, charged: Any, part: Any) -> Entry:
-    """Return a spend that was written."""
-    if part is not None:
-        from fastpriv.accounting.ledger.profiles import profile_of  # only when needed
-
-        profile_of(part)
-    return Entry(
-        check.integer(number, "number", 1),
-        datetime.fromisoformat(time).isoformat(),
-        checked_label(label),
-        checked_count(count),
-        amounts_of(charged),
-        part,
-    )
 
 
 def checked_count(count: Any) -> int:
@@ -200,7 +156,7 @@ def checked_count(count: Any) -> int:
 
 
 def checked_label(label: Any, what: str = "label") -> str | None:
-    """Return the name of a spend, or its claim: text that can be written, or none."""
+    """Return the name of a spend, its claim or its key: text that can be written, or none."""
     if label is None:
         return None
     try:
@@ -211,429 +167,577 @@ def checked_label(label: Any, what: str = "label") -> str | None:
         raise InvalidInput(
             f"{what} must be a string of Unicode text, got {described(label)}"
         ) from None
+    if "\0" in label:
+        raise InvalidInput(f"{what} must not contain the character NUL; got {described(label)}")
     return label
 
 
-def _marked(before: State, after: State, parts: Iterable[str]) -> State:
-    """Return the totals with the mark after some parts were spent more often.
-
-    The mark is a sum of digests, so that a spend changes it without reading the other parts.
-    """
-    mark = before.mark
-    for part in parts:
-        mark += _mark(part, after.parts[part])
-        if part in before.parts:
-            mark -= _mark(part, before.parts[part])
-    return replace(after, mark=mark)
-
-
-def _mark(part: str, count: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{count} {part}".encode()).digest(), "big")
-
-
-def _seal(connection: sqlite3.Connection, state: State) -> None:
-    """Write a digest of what later spends depend on. It detects damage, not forgery."""
-    connection.execute(_SEAL)
-    connection.execute("REPLACE INTO seal VALUES (0, ?)", (_digest(connection, state),))
-
-
-def _digest(connection: sqlite3.Connection, state: State) -> str:
-    ((budget, entries, spent, prior),) = connection.execute(_TOTALS)
-    content = json.dumps([budget, entries, spent, prior, state.relation, state.mark])
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _state_of(connection: sqlite3.Connection, notions: Mapping[str, Any]) -> State:
-    """Read the totals of a file, which have an amount for every notion of the budget."""
-    _, entries, spent, prior = _only(connection.execute(_TOTALS), "totals")
-    (last,) = connection.execute("SELECT MAX(number) FROM entry").fetchone()
-    if entries != (last or 0):
+def checked_key(key: Any) -> str | None:
+    """Return an idempotency key: a short text that is not empty, or none."""
+    text = checked_label(key, "key")
+    if text is not None and not 0 < len(text) <= _LONGEST_KEY:
         raise InvalidInput(
-            f"it counts {described(entries)} spends, but the last one is number {last}"
+            f"key must have 1 to {_LONGEST_KEY} characters, got {len(text)}. Use a UUID, or the "
+            "name of the job and its run"
         )
-    totals = amounts_of(json.loads(spent))
-    if totals.keys() != notions.keys():
-        raise InvalidInput(f"its totals are of {sorted(totals)}, but its budget of {list(notions)}")
-    parts = {
-        text: check.integer(int(count), "the count of a part", 1)
-        for text, count in connection.execute("SELECT text, count FROM part")
-    }
-    mark = sum(_mark(part, count) for part, count in parts.items())
-    relation = _relation(connection)
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    recorded = version >= _RECORDED
-    state = State(entries, totals, checked_label(prior), parts, None, relation, mark, recorded)
-    if _has_table(connection, "seal"):  # files of earlier versions have none
-        (kept,) = _only(connection.execute("SELECT digest FROM seal"), "seals")
-        if kept != _digest(connection, state):
-            raise InvalidInput(
-                "its budget, totals or parts are not those that the last spend left in it"
-            )
-    return state
+    return text
 
 
-def _only(rows: Iterable[tuple[Any, ...]], what: str) -> tuple[Any, ...]:
-    """Return the one row of a table."""
-    listed = list(rows)
-    if len(listed) != 1:
-        raise InvalidInput(f"it has {len(listed)} {what}, not one")
-    return listed[0]
-
-
-def _has_table(connection: sqlite3.Connection, table: str) -> bool:
-    """Whether the database has a table."""
-    query = "SELECT 1 FROM sqlite_master WHERE name = ?"
-    return connection.execute(query, (table,)).fetchone() is not None
-
-
-def _relation(connection: sqlite3.Connection) -> str | None:
-    """Read which databases are neighbours; files in which no spend stated it have no such table."""
-    if not _has_table(connection, "relation"):
+def checked_metadata(metadata: Any) -> Any:
+    """Return metadata as JSON reads them again; None if there are none."""
+    if metadata is None:
         return None
-    (name,) = _only(connection.execute("SELECT name FROM relation"), "relations")
-    return check.word(name, "relation", RELATIONS)
-
-
-def _check_history(connection: sqlite3.Connection) -> None:
-    """Check that no spend is missing, and that parts and spends agree on every count.
-
-    Otherwise a file that lost some of its parts would compose the others alone. One pass over the
-    entries, within SQLite: about 0.2 s for a million of them.
-    """
-    number, last = connection.execute("SELECT COUNT(*), MAX(number) FROM entry").fetchone()
-    if number != (last or 0):
-        raise InvalidInput(f"it has {number} spends, but the last one is number {last}")
-    counted = connection.execute(_COUNTED).fetchall()
-    (kinds,) = connection.execute("SELECT COUNT(*) FROM part").fetchone()
-    for name, count, high, low in counted:
-        if name is None or int(count) != (high << _HALF) + low:
-            raise InvalidInput(
-                f"the spends of the part {described(name)} do not agree with its count"
-            )
-    if kinds != len(counted):
-        raise InvalidInput(f"it has {kinds} parts, but spends of {len(counted)}")
-
-
-# Opening the database.
-
-
-class _Patient(sqlite3.Connection):
-    """A connection that asks again about every millisecond while others have the lock.
-
-    SQLite's own waits grow to a tenth of a second, in which a busy process spends again and again.
-    """
-
-    patience = 0.0
-
-    def execute(self, *statement: Any) -> sqlite3.Cursor:
-        deadline = math.inf
-        while True:
-            try:
-                return super().execute(*statement)
-            except sqlite3.OperationalError as error:
-                now = time.monotonic()
-                deadline = min(deadline, now + self.patience)
-                if "locked" not in str(error) or now >= deadline:
-                    raise
-            time.sleep(random.uniform(*_PAUSES))
-
-
-def _connected(path: Path | None, create: bool, timeout: float) -> sqlite3.Connection:
-    """Open the database; make the file only if ``create``."""
-    if path is None:
-        name, uri = ":memory:", False
-    else:
-        if not create and not path.exists():
-            raise LedgerError(f"there is no ledger {path}; give a budget to make one")
-        name, uri = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}", True
-    connection = sqlite3.connect(
-        name, timeout=0.0, isolation_level=None, check_same_thread=False, uri=uri, factory=_Patient
-    )
-    connection.patience = timeout
-    return connection
-
-
-def _prepared(
-    connection: sqlite3.Connection, budget: Mapping[str, Any] | None, path: Path | None
-) -> dict[str, Any]:
-    """Make the tables of a new ledger, or check an existing one; return its budget."""
-    if _is_new(connection):
-        if budget is None:
-            raise LedgerError(f"the file {path} is empty; give a budget to make a ledger")
-        _settings(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if _is_new(connection):  # still: another process may have made it
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                nothing = json.dumps(dict.fromkeys(budget, "0"))
-                connection.execute(
-                    "INSERT INTO ledger VALUES (?, 0, ?, NULL)", (json.dumps(budget), nothing)
-                )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != _APPLICATION or version not in _VERSIONS:
-        what = (
-            f"of version {version}, not 1 or {_RECORDED}"
-            if application == _APPLICATION
-            else "no ledger"
-        )
-        raise LedgerError(f"the database {path} is {what}; nothing was changed in it")
-    _settings(connection)
-    ((kept,),) = connection.execute("SELECT budget FROM ledger")
-    stored: dict[str, Any] = json.loads(kept)
-    return stored
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-
-def _settings(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-@contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let several reads see the same state, whoever writes meanwhile."""
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
     try:
-        yield
-    finally:
-        connection.execute("COMMIT")
+        text = _written(metadata)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(
+            "metadata must be JSON: a dict of texts, finite numbers, lists and dicts; got "
+            f"{described(metadata)}"
+        ) from None
+    if len(text) > _LONGEST_METADATA or "\\u0000" in text:
+        raise InvalidInput(
+            f"metadata must be JSON of at most {_LONGEST_METADATA:,} characters without NUL, got "
+            f"{len(text):,} characters. Keep the rest elsewhere, and its name here"
+        )
+    return json.loads(text)
 
 
-class _Explained:
-    """A context in which errors of SQLite become :class:`LedgerError`, with advice."""
+# The chain.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+
+def _written(value: Any) -> str:
+    """Write JSON in one way: sorted, without spaces, decimals as text."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_decimal
+    )
+
+
+def _decimal(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError
+
+
+def digest_of(*values: Any) -> str:
+    """Return the SHA-256 digest of some values as JSON."""
+    return hashlib.sha256(_written(values).encode()).hexdigest()
+
+
+def part_digest(part: str) -> str:
+    """Return the digest by which entries name a part."""
+    return hashlib.sha256(part.encode()).hexdigest()
+
+
+def _mark(digest: str, count: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{count} {digest}".encode()).digest(), "big")
+
+
+def beginning(
+    budget: Mapping[str, Any], relation: str | None, about: Mapping[str, Any], recorded: bool = True
+) -> dict[str, Any]:
+    """Return what the chain of a new ledger begins with."""
+    return {
+        "budget": dict(budget), "relation": relation, "about": dict(about), "recorded": recorded,
+    }  # fmt: skip
+
+
+def first_state(genesis: Mapping[str, Any]) -> State:
+    """Return the totals of no entry."""
+    budget = genesis["budget"]
+    relation = genesis["relation"]
+    if relation is not None:
+        check.word(relation, "relation", RELATIONS)
+    return State(
+        0, 0, dict.fromkeys(budget, ZERO), None, {}, relation, 0, genesis["recorded"] is True,
+        budget, 0, digest_of("fastpriv ledger", genesis),
+    )  # fmt: skip
+
+
+def counted(before: State, part: str | None, count: int) -> tuple[Mapping[str, int], int]:
+    """Return how often each part was spent after one more entry, and the mark of all parts."""
+    if part is None:
+        return before.parts, before.mark
+    known, digest = before.parts.get(part, 0), part_digest(part)
+    mark = before.mark + _mark(digest, known + count) - (_mark(digest, known) if known else 0)
+    return {**before.parts, part: known + count}, mark % _MARKS
+
+
+def linked(entry: Entry, before: State, after: State) -> tuple[Entry, str, State]:
+    """Return an entry with its digest, its text, and the totals with the new head."""
+    fields: dict[str, Any] = {
+        "number": entry.number,
+        "time": entry.time,
+        "kind": entry.kind,
+        "count": entry.count,
+        "charged": entry.charged,
+        "spent": after.spent,
+        "spends": after.spends,
+        "mark": f"{after.mark:x}",
+        "recorded": after.recorded,
+        "amended": after.amended,
+        "label": entry.label,
+        "actor": entry.actor,
+        "metadata": entry.metadata,
+        "reason": entry.reason,
+        "content": entry.content,
+        "budget": entry.budget,
+        "identity": entry.identity,
+        "relation": after.relation,
+        "prior": after.prior,
+    }
+    text = _written({name: value for name, value in fields.items() if value is not None})
+    digest = _link(before.head, text, entry.key, entry.part and part_digest(entry.part))
+    return replace(entry, digest=digest), text, replace(after, head=digest)
+
+
+def _link(head: str, text: str, key: str | None, part: str | None) -> str:
+    return digest_of(head, text, key, part)
+
+
+def entry_of(text: str, key: Any, part: str | None, digest: str | None) -> Entry:
+    """Return an entry that was written."""
+    if part is not None:
+        from fastpriv.accounting.ledger.profiles import profile_of  # only when needed
+
+        profile_of(part)
+    given = json.loads(text)
+    if given["kind"] not in _KINDS:
+        raise InvalidInput(f"an entry is of the kind {described(given['kind'])}")
+    count = given["count"]
+    return Entry(
+        check.integer(given["number"], "number", 1),
+        datetime.fromisoformat(given["time"]).isoformat(),
+        checked_label(given.get("label")),
+        checked_count(count) if given["kind"] == SPEND else check.integer(count, "count", 0),
+        amounts_of(given["charged"]),
+        part,
+        given["kind"],
+        checked_key(key),
+        checked_label(given.get("actor"), "actor"),
+        checked_metadata(given.get("metadata")),
+        checked_label(given.get("reason"), "reason"),
+        checked_label(given.get("content"), "content"),
+        given.get("budget"),
+        checked_label(given.get("identity"), "identity"),
+        digest,
+    )
+
+
+def _after(before: State, text: str, part: str | None, digest: str) -> State:
+    """Return the totals after an entry whose digest was checked."""
+    given = json.loads(text)
+    parts, mark = counted(before, part, given["count"])
+    if f"{mark:x}" != given["mark"] or given["number"] != before.entries + 1:
+        raise InvalidInput("an entry does not follow the one before it")
+    return State(
+        given["number"],
+        given["spends"],
+        amounts_of(given["spent"]),
+        given.get("prior"),
+        parts,
+        given.get("relation"),
+        mark,
+        given["recorded"],
+        given.get("budget") or before.budget,
+        given["amended"],
+        digest,
+    )
+
+
+class LostConnection(LedgerError):
+    """The connection was lost while an entry was written: it is in the ledger, or it is not."""
+
+    #: The entries that were being written.
+    entries: Sequence[Entry] = ()
+
+
+#: Entries, the totals after each of them given the totals before, and bytes of a composition.
+Written = tuple[Iterable[Entry], Callable[[State, Entry], State], bytes | None]
+
+
+# The store.
+
+
+class Explained:
+    """A context in which errors of a database become :class:`LedgerError`, with advice."""
+
+    def __init__(self, explain: Callable[[BaseException], LedgerError | None]) -> None:
+        self._explain = explain
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            hints = (hint for words, hint in _HINTS.items() if words in str(error))
-            what = "; ".join([str(error), *hints][:2])
-            raise LedgerError(f"the ledger {self._name}: {what}") from error
+        if error is not None and (explained := self._explain(error)) is not None:
+            raise explained from error
 
 
-class _Legible(_Explained):
-    """A context in which tables are read: an unreadable value is a damaged file."""
+class Store(ABC):
+    """The tables of one ledger. All methods may be called from any thread.
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        super().__exit__(kind, error, trace)
-        if isinstance(error, UNREADABLE):
-            raise LedgerError(
-                f"the ledger {self._name} is damaged: {error!s:.120}; nothing was spent. Restore "
-                "it from an export (to_json) or a copy"
-            ) from error
+    A subclass opens connections and runs statements. Statements have ``?`` for values and
+    ``{entry}`` for the table of this name.
+    """
 
+    #: Where a new connection finds the ledger; None for one in memory.
+    path: Path | None = None
+    #: What :meth:`Ledger.open` is given to open the ledger again; None for one in memory.
+    address: str | None = None
 
-# Reading and writing.
-
-
-class Store:
-    """The database of one ledger. All methods may be called from any thread."""
-
-    def __init__(self, path: Path | None, budget: Mapping[str, Any] | None, timeout: float) -> None:
-        self.path, self._timeout = path, timeout
-        self._name = "in memory" if path is None else str(path)
-        self._explained, self.legible = _Explained(self._name), _Legible(self._name)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.explained, self.legible = Explained(self._explain), Explained(self._explain_damage)
         self.lock = threading.RLock()
-        self._version = 0
-        self._state: State | None = None
-        self._close: Callable[[], object] | None = None
+        self.genesis: dict[str, Any] = {}
         self.closed = False
-        self.budget: dict[str, Any] = {}
-        self._connect(budget)
+        self._writing = False
+        self._state: State | None = None
         with _FORKING:
             _LIVE.add(self)
 
-    # Opening and closing.
+    # Of a subclass.
 
-    def _connect(self, budget: Mapping[str, Any] | None) -> None:
-        with self._explained:
-            connection = self._connection = _connected(self.path, budget is not None, self._timeout)
-            self._close = weakref.finalize(self, connection.close)
-            try:
-                with self.legible:
-                    self.budget = _prepared(connection, budget, self.path)
-                    with _one_moment(connection):
-                        _check_history(connection)
-                        self._fresh(connection)
-            except BaseException:
-                self.close()
-                raise
-        self._file = self._identity()
+    @abstractmethod
+    def ready(self) -> None:
+        """Connect if needed; the lock is held. Raise LedgerError if the store cannot be used."""
 
+    @abstractmethod
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+
+    @abstractmethod
+    def moment(self, write: bool) -> AbstractContextManager[None]:
+        """Let several statements see one state; if ``write``, nobody else writes meanwhile.
+
+        An exception undoes all of them. After the context the statements are durable.
+        """
+
+    @abstractmethod
+    def is_unchanged(self) -> bool:
+        """Whether nobody has written since the state was read; False if that is not known."""
+
+    @abstractmethod
+    def explain(self, error: BaseException) -> LedgerError | None:
+        """Return the error of a database as a LedgerError with advice, None for other errors."""
+
+    @abstractmethod
     def close(self) -> None:
-        """Close the database; what was acknowledged stays in the file."""
-        with self.lock:
-            self.closed = True
-            if self._close is not None:
-                self._close()
+        """Disconnect; what was acknowledged stays."""
 
+    @abstractmethod
     def after_fork(self) -> None:
         """Give a child process its own lock and connection."""
-        self.lock, self._state = threading.RLock(), None
-        if self._close is not None:
-            self._close()
-            self._close = None
 
-    def _ready(self) -> sqlite3.Connection:
-        """Return the connection of this process; the lock is held."""
-        if self.closed:
-            raise LedgerError(f"the ledger {self._name} is closed; open it again")
-        if self._close is None:
-            if self.path is None:
-                raise LedgerError(
-                    "this ledger is in the memory of the process that forked this one, and a copy "
-                    "could spend its budget twice; share a file: Ledger.open(path, budget)"
-                )
-            self._check_file()
-            self._connect(None)
-        return self._connection
+    def _explain(self, error: BaseException) -> LedgerError | None:
+        return None if isinstance(error, LedgerError) else self.explain(error)
 
-    def _identity(self) -> tuple[int, int] | None:
-        """Identify the file at the path, to notice if it was moved or replaced."""
-        if self.path is None:
-            return None
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
-    def _check_file(self) -> None:
-        if self._identity() != self._file:
-            raise LedgerError(
-                f"the file {self.path} was moved, deleted or replaced while this ledger was open; "
-                "nothing was spent. Open it again"
+    def _explain_damage(self, error: BaseException) -> LedgerError | None:
+        if isinstance(error, UNREADABLE):
+            return LedgerError(
+                f"the ledger {self.name} is damaged: {error!s:.120}; nothing was spent. Restore "
+                "it from an export (to_json) or a copy"
             )
+        return self._explain(error)
 
-    # Reading and writing.
+    # Reading.
+
+    def _read(self, ask: Callable[[], T]) -> T:
+        """Return what is asked for, over a new connection if one is lost."""
+        with self.lock, self.explained:
+            for _ in range(_READS):
+                self.ready()
+                try:
+                    return ask()
+                except LostConnection:
+                    continue
+            self.ready()
+            return ask()
 
     def state(self) -> State:
-        """Return the totals; they are read again only if another connection has written."""
-        with self.lock, self._explained:
-            return self._fresh(self._ready())
+        """Return the totals; only entries are read that were not read before."""
 
-    def _fresh(self, connection: sqlite3.Connection) -> State:
-        if self._state is not None and self.path is None:
-            return self._state  # nobody else can have written
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._state is None or self._version != version:
-            with self.legible, _one_moment(connection):
-                self._version, self._state = version, _state_of(connection, self.budget)
-        return self._state
+        def ask() -> State:
+            if self._state is not None and self.is_unchanged():
+                return self._state
+            with self.moment(write=False):
+                return self._fresh()
 
-    def write(self, make: Callable[[State], tuple[list[Entry], State]]) -> None:
-        """Add entries and the totals after them; ``make`` returns both, given the current totals.
+        return self._read(ask)
 
-        Nobody else writes meanwhile. Any exception, also from ``make``, leaves the file as it was.
-        After the return the entries are on the disk. If the new totals have a claim, the last entry
-        is pending until :meth:`publish`.
-        """
-        with self.lock, self._explained:
-            connection = self._ready()
-            if connection.in_transaction:
-                raise LedgerError("a signal handler must not spend while its thread is spending")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                before = self._fresh(connection)
-                self._check_file()
-                entries, after = make(before)
-                self._state = None  # until it is certain what was written
-                parts = {entry.part for entry in entries if entry.part is not None}
-                after = _marked(before, after, parts)
-                for part in parts:
-                    connection.execute(_SET_COUNT, (part, str(after.parts[part])))
-                for e in entries:
-                    row = (e.number, e.time, e.label, e.count, _amounts_text(e.charged), e.part)
-                    connection.execute(_ADD_ENTRY, row)
-                connection.execute(
-                    "UPDATE ledger SET entries = ?, spent = ?, prior = ?",
-                    (after.entries, _amounts_text(after.spent), after.prior),
+    def _fresh(self) -> State:
+        """Return the totals at this moment: checked from the first entry, or from the last seen."""
+        with self.legible:
+            ((genesis, entries, head),) = self._only("SELECT genesis, entries, head FROM {ledger}")
+            state = self._state
+            if state is None or entries < state.entries:
+                self.genesis = json.loads(genesis)
+                state = self._checked(first_state(self.genesis))
+            elif entries > state.entries:
+                state = self._followed(state)
+            if (state.entries, state.head) != (entries, head):
+                raise InvalidInput(
+                    f"its last entry must be number {described(entries)} with the recorded digest; "
+                    f"the chain ends with number {state.entries}"
                 )
-                if after.claim is not None:
-                    connection.execute(_PENDING)
-                    pending = after.entries, after.claim
-                    connection.execute("INSERT INTO pending VALUES (?, ?)", pending)
-                if after.composition is not None:
-                    connection.execute(_COMPOSITION)
-                    connection.execute("REPLACE INTO law VALUES (0, ?)", (after.composition,))
-                if after.recorded != before.recorded:
-                    version = _RECORDED if after.recorded else 1
-                    connection.execute(f"PRAGMA user_version = {version}")
-                if after.relation != before.relation:
-                    connection.execute(_RELATION)
-                    connection.execute("REPLACE INTO relation VALUES (0, ?)", (after.relation,))
-                if self.path is not None:
-                    _seal(connection, after)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            self._state = state
+        return state
+
+    def _followed(self, state: State) -> State:
+        """Return the totals after entries that somebody else has added."""
+        rows = self.execute(
+            "SELECT body, spend_key, e.digest, p.text FROM {entry} e LEFT JOIN {part} p "
+            "ON e.part = p.id WHERE number > ? ORDER BY number",
+            (state.entries,),
+        )
+        for text, key, digest, part in rows:
+            if digest != _link(state.head, text, key, part and part_digest(part)):
+                raise InvalidInput(f"entry {state.entries + 1} is not the one that was written")
+            state = _after(state, text, part, digest)
+        return state
+
+    def _checked(self, state: State) -> State:
+        """Check the whole chain and the parts; return the totals after the last entry.
+
+        A digest for each entry, about 3 microseconds, and the text of the last one alone.
+        """
+        parts: dict[str, int] = {}
+        names: dict[int, str] = {}
+        mark = 0
+        for number, name, text, count in self.execute("SELECT id, digest, text, count FROM {part}"):
+            parts[text] = check.integer(int(count), "the count of a part", 1)
+            if part_digest(text) != name:
+                raise InvalidInput("a part is not the one that was written")
+            names[number] = name
+            mark += _mark(name, parts[text])
+        last, head = None, state.head
+        for number, row in enumerate(self._rows(), 1):
+            text, key, part, digest = row
+            head = _link(head, text, key, None if part is None else names.get(part, ""))
+            if head != digest:
+                raise InvalidInput(f"entry {number} is not the one that was written")
+            last = text
+        if last is None:
+            if parts:
+                raise InvalidInput("it has parts, but no entries")
+            return state
+        given = json.loads(last)
+        if given["amended"]:
+            (text,) = self._only("SELECT body FROM {entry} WHERE number = ?", (given["amended"],))[
+                0
+            ]
+            state = replace(state, budget=json.loads(text)["budget"])
+        if f"{mark % _MARKS:x}" != given["mark"]:
+            raise InvalidInput("its parts are not those that the last spend left in it")
+        # The last part is counted already.
+        checked = replace(state, entries=given["number"] - 1, mark=mark % _MARKS)
+        after = _after(checked, last, None, head)
+        if after.spent.keys() != after.budget.keys():
+            raise InvalidInput(
+                f"its totals are of {sorted(after.spent)}, but its budget of {list(after.budget)}"
+            )
+        return replace(after, parts=parts)
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        number = 0
+        while True:
+            rows = self.execute(
+                "SELECT number, body, spend_key, part, digest FROM {entry} WHERE number > ? "
+                "ORDER BY number LIMIT ?",
+                (number, _AT_ONCE),
+            )
+            for row in rows:
+                yield row[1:]
+            if len(rows) < _AT_ONCE:
+                return
+            number = rows[-1][0]
+
+    def _only(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the one row of a table."""
+        rows = self.execute(statement, values)
+        if len(rows) != 1:
+            raise InvalidInput(f"it has {len(rows)} rows of totals, not one")
+        return rows
+
+    def exported(self) -> tuple[State, list[tuple[str, str | None, str | None, str]]]:
+        """Check the chain; return the totals, and text, key, part and digest of every entry."""
+
+        def ask() -> tuple[State, list[tuple[str, str | None, str | None, str]]]:
+            with self.moment(write=False):
+                self._state = None
+                with self.legible:
+                    self.check_medium()
+                state = self._fresh()
+                rows = self.execute(
+                    "SELECT body, spend_key, p.text, e.digest FROM {entry} e LEFT JOIN {part} p "
+                    "ON e.part = p.id ORDER BY number"
+                )
+                return state, [(text, key, part, digest) for text, key, part, digest in rows]
+
+        return self._read(ask)
+
+    def check_medium(self) -> None:
+        """Check the bytes below the tables, within a moment; a server checks its own."""
+        return
+
+    def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
+        """Return the totals and all entries or the last few, oldest first, of one state."""
+
+        def ask() -> tuple[State, list[Entry]]:
+            with self.moment(write=False):
+                state = self._fresh()
+                first = 0 if last is None else max(state.entries - last, 0)
+                return state, self._entries("number > ?", (first,))
+
+        return self._read(ask)
+
+    def find(self, key: str) -> Entry | None:
+        """Return the entry with an idempotency key."""
+        found = self._read(lambda: self._entries("spend_key = ?", (key,)))
+        return found[0] if found else None
+
+    def find_written(self, number: int, digest: str) -> bool:
+        """Whether an entry is in the ledger, after the connection was lost while it was written."""
+        question = "SELECT digest FROM {entry} WHERE number = ?"
+        return self._read(lambda: self.execute(question, (number,))) == [(digest,)]
+
+    def _entries(self, condition: str, values: Sequence[Any]) -> list[Entry]:
+        rows = self.execute(
+            "SELECT body, spend_key, e.digest, p.text FROM {entry} e LEFT JOIN {part} p "
+            f"ON e.part = p.id WHERE {condition} ORDER BY number",
+            values,
+        )
+        with self.legible:
+            return [entry_of(text, key, part, digest) for text, key, digest, part in rows]
+
+    # Writing.
+
+    def write(
+        self,
+        make: Callable[[State], Written],
+        expected: State | None = None,
+        claim: str | None = None,
+    ) -> list[Entry] | None:
+        """Add entries in one transaction; return them with their digests.
+
+        ``make`` returns, given the current totals, the entries, a function to the totals after
+        each, and the composition to keep. If the ledger has moved on from ``expected``, nothing is
+        written and the result is None. Any exception, also from ``make``, leaves the ledger as it
+        was. After the return the entries are durable. With a claim, the last entry is pending until
+        :meth:`publish`.
+        """
+        with self.lock, self.explained:
+            self.ready()
+            if self._writing:
+                raise LedgerError("a signal handler must not spend while its thread is spending")
+            self._writing = True
+            result: list[Entry] = []
+            try:
+                with self.moment(write=True):
+                    state = self._fresh()
+                    if expected is not None and state.head != expected.head:
+                        return None
+                    entries, follow, composition = make(state)
+                    self._state = None  # until it is certain what was written
+                    for entry in entries:
+                        done, text, state = linked(entry, state, follow(state, entry))
+                        self.add(done, text, state)
+                        result.append(done)
+                    self.set_head(state)
+                    if claim is not None and result:
+                        self.add_claim(state.entries, claim)
+                    if composition is not None:
+                        self.execute("DELETE FROM {composition}")
+                        self.execute("INSERT INTO {composition} (data) VALUES (?)", (composition,))
+            except LostConnection as error:
+                error.entries = result
                 raise
-            self._state = replace(after, composition=None, claim=None)
+            finally:
+                self._writing = False
+            self._state = state
+            return result
+
+    def add(self, entry: Entry, text: str, after: State) -> None:
+        """Add an entry and count its part, within a moment."""
+        part: int | None = None
+        if entry.part is not None:
+            name, count = part_digest(entry.part), str(after.parts[entry.part])
+            self.execute(
+                "INSERT INTO {part} (digest, text, count) VALUES (?, ?, ?) "
+                "ON CONFLICT (digest) DO UPDATE SET count = excluded.count",
+                (name, entry.part, count),
+            )
+            ((part,),) = self.execute("SELECT id FROM {part} WHERE digest = ?", (name,))
+        self.execute(
+            "INSERT INTO {entry} (number, body, spend_key, part, digest) VALUES (?, ?, ?, ?, ?)",
+            (entry.number, text, entry.key, part, entry.digest),
+        )
+
+    def add_claim(self, number: int, claim: str) -> None:
+        """Keep the claim of an entry until it is published, within a moment."""
+        self.execute(
+            "INSERT INTO {pending} (number, claim, digest) VALUES (?, ?, ?)",
+            (number, claim, digest_of(number, claim)),
+        )
 
     def pending(self) -> dict[int, str]:
         """Return the claims of charges whose releases have not been published, by number."""
-        with self.lock, self._explained:
-            connection = self._ready()
-            if not _has_table(connection, "pending"):
-                return {}
-            return dict(connection.execute("SELECT number, claim FROM pending").fetchall())
+        rows = self._read(lambda: self.execute("SELECT number, claim, digest FROM {pending}"))
+        with self.legible:
+            if any(digest_of(number, claim) != name for number, claim, name in rows):
+                raise InvalidInput("a claim is not the one that was written")
+        return {number: claim for number, claim, _ in rows}
 
     def publish(self, number: int) -> bool:
         """Close a pending charge; return False if it was closed before.
 
-        If this returns True, the closing is on the disk, and no other call returns True for this
-        charge. The claim is overwritten, not only unlinked.
+        If this returns True, the closing is durable, and no other call returns True for this
+        charge.
         """
-        with self.lock, self._explained:
-            connection = self._ready()
-            self._check_file()
-            if not _has_table(connection, "pending"):
-                return False
-            connection.execute("PRAGMA secure_delete = ON")
-            return (
-                connection.execute("DELETE FROM pending WHERE number = ?", (number,)).rowcount == 1
-            )
+        with self.lock, self.explained:
+            self.ready()
+            with self.moment(write=True):
+                where = "{pending} WHERE number = ?"
+                if not self.execute(f"SELECT 1 FROM {where}", (number,)):
+                    return False
+                self.execute(f"DELETE FROM {where}", (number,))
+            return True
 
     def composition(self) -> bytes | None:
-        """Return the composed profiles that the file keeps; ledgers of few spends keep none."""
-        with self.lock, self._explained:
-            connection = self._ready()
-            if _has_table(connection, "law"):
-                row = connection.execute("SELECT data FROM law").fetchone()
-                return None if row is None else bytes(row[0])
-            return None
+        """Return the composed profiles that are kept; ledgers of few spends keep none."""
+        rows = self._read(lambda: self.execute("SELECT data FROM {composition}"))
+        return bytes(rows[0][0]) if rows else None
 
-    def snapshot(self, last: int | None = None) -> tuple[State, list[Entry]]:
-        """Return the totals and all entries or the last few, oldest first, of one state."""
-        with self.lock, self._explained:
-            connection = self._ready()
-            with _one_moment(connection):
-                state = self._fresh(connection)
-                limit = -1 if last is None else last
-                rows = connection.execute(_HISTORY, (limit,)).fetchall()
-        with self.legible:
-            return state, [
-                entry_of(number, when, label, count, json.loads(charged), part)
-                for number, when, label, count, charged, part in reversed(rows)
-            ]
+    # Making the tables.
+
+    def make_tables(
+        self, genesis: Mapping[str, Any], number: str, serial: str, binary: str
+    ) -> None:
+        """Make the tables of a new ledger, within a moment, with the types of the database."""
+        for statement in (
+            f"CREATE TABLE {{ledger}} (version {number} NOT NULL, genesis TEXT NOT NULL, "
+            f"entries {number} NOT NULL, head TEXT NOT NULL)",
+            f"CREATE TABLE {{part}} (id {serial}, digest TEXT UNIQUE NOT NULL, text TEXT NOT NULL, "
+            "count TEXT NOT NULL)",
+            f"CREATE TABLE {{entry}} (number {number} PRIMARY KEY, body TEXT NOT NULL, "
+            f"spend_key TEXT UNIQUE, part {number} REFERENCES {{part}} (id), digest TEXT NOT NULL)",
+            f"CREATE TABLE {{pending}} (number {number} PRIMARY KEY, claim TEXT NOT NULL, "
+            "digest TEXT NOT NULL)",
+            f"CREATE TABLE {{composition}} (data {binary} NOT NULL)",
+        ):
+            self.execute(statement)
+        self.execute(
+            "INSERT INTO {ledger} (version, genesis, entries, head) VALUES (?, ?, 0, ?)",
+            (VERSION, _written(genesis), first_state(genesis).head),
+        )
+
+    def set_head(self, state: State) -> None:
+        """Record the last entry, within a moment."""
+        self.execute("UPDATE {ledger} SET entries = ?, head = ?", (state.entries, state.head))
+
+
+#: Names of the tables.
+TABLES = ("ledger", "part", "entry", "pending", "composition")
 
 
 #: The stores of this process. Their locks are held during a fork, so no transaction is open.

@@ -3,7 +3,7 @@
 import pytest
 
 from fastpriv.accounting import Ledger, PrivacyProfile
-from fastpriv.accounting.ledger import store
+from fastpriv.accounting.ledger import sqlite
 from fastpriv.errors import LedgerError
 
 BUDGET = {"approximate-dp": (50.0, 1e-6)}
@@ -34,9 +34,9 @@ class Intruder:
 
 def opened(path, intruder, monkeypatch):
     """Open the file, which checks its whole history."""
-    connected = store._connected
+    connected = sqlite._connected
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_connected", lambda *given: intruder.watch(connected(*given)))
+        patch.setattr(sqlite, "_connected", lambda *given: intruder.watch(connected(*given)))
         with Ledger.open(path) as ledger:
             return len(ledger.history())
 

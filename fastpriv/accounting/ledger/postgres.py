@@ -1,0 +1,219 @@
+"""A ledger on a PostgreSQL server, for many machines (extra ``postgres``, psycopg 3).
+
+One schema of a database holds one ledger, in tables named ``fastpriv_...``. A writer locks the row
+with the head of the chain for one short transaction and writes only if the head is the one it has
+seen. If the connection is lost while an entry is written, the entry is in the ledger or it is not;
+:meth:`Store.find_written` finds out over a new connection.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastpriv.accounting.ledger.store import TABLES, VERSION, LostConnection, Store
+from fastpriv.errors import InvalidInput, LedgerError
+
+#: How addresses of servers begin.
+SCHEMES = ("postgresql://", "postgres://")
+#: Names the lock under which tables are made: "fprv" in ASCII.
+_LOCK = 0x66707276
+#: Pause, in seconds, before a server that cannot be reached is tried again.
+_PAUSE = 0.1
+#: Longest time, in seconds, that a connection attempt may take, whatever the timeout is.
+_SHORTEST_CONNECT = 2
+
+#: Connections of a parent process: a child must not close them.
+_OF_PARENT: list[Any] = []
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise InvalidInput(
+            "a ledger on PostgreSQL needs psycopg 3; install it with "
+            "pip install 'fastpriv[postgres]'"
+        ) from None
+    return psycopg
+
+
+class PostgresStore(Store):
+    """A ledger on a server."""
+
+    def __init__(
+        self,
+        address: str,
+        genesis: Mapping[str, Any] | None,
+        timeout: float,
+    ) -> None:
+        self._psycopg = _driver()
+        self.address, self._timeout = address, timeout
+        parts = urlsplit(address)
+        super().__init__(f"{parts.hostname or 'local'}{parts.path}")  # without a password
+        self._connection: Any = None
+        self._close: Callable[[], object] | None = None
+        with self.explained:
+            try:
+                self._connect()
+                with self.legible:
+                    self._prepare(genesis)
+                    with self.moment(write=False):
+                        self._fresh()
+            except BaseException:
+                self.close()
+                raise
+
+    # Opening and closing.
+
+    def _connect(self) -> None:
+        """Connect; try again until the timeout, as a server may be starting."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection = self._psycopg.connect(
+                    self.address,
+                    autocommit=True,
+                    connect_timeout=max(int(self._timeout), _SHORTEST_CONNECT),
+                    application_name="fastpriv",
+                )
+                break
+            except self._psycopg.OperationalError as error:
+                if time.monotonic() >= deadline or _is_refused(error):
+                    raise
+            time.sleep(_PAUSE)
+        self._connection = connection
+        self._close = weakref.finalize(self, connection.close)
+        wait = max(int(1000 * self._timeout), 1)
+        connection.execute(f"SET lock_timeout = {wait}")
+        connection.execute("SET synchronous_commit = on")
+        connection.execute("SET client_min_messages = warning")
+
+    def _prepare(self, genesis: Mapping[str, Any] | None) -> None:
+        """Make the tables of a new ledger, or check the version of an existing one."""
+        if not self._exists():
+            if genesis is None:
+                raise LedgerError(f"there is no ledger in {self.name}; give a budget to make one")
+            with self._transaction("BEGIN"):
+                self.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+                if not self._exists():  # still: another process may have made it
+                    serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+                    self.make_tables(genesis, "BIGINT", serial, "BYTEA")
+        versions = self.execute("SELECT version FROM {ledger}")
+        if versions != [(VERSION,)]:
+            raise LedgerError(
+                f"the ledger in {self.name} is of version {versions}, not {VERSION}; nothing was "
+                "changed in it"
+            )
+
+    def _exists(self) -> bool:
+        ((found,),) = self.execute("SELECT to_regclass('fastpriv_ledger')::text")
+        return found is not None
+
+    def close(self) -> None:
+        """Disconnect; what was acknowledged stays on the server."""
+        with self.lock:
+            self.closed = True
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        close, self._close, self._connection = self._close, None, None
+        if close is not None:
+            close()
+
+    def after_fork(self) -> None:
+        """Give a child process its own lock and connection."""
+        self.lock, self._state, self._writing = threading.RLock(), None, False
+        if self._close is not None:
+            self._close.detach()  # type: ignore[attr-defined]
+            _OF_PARENT.append(self._connection)
+        self._close = self._connection = None
+
+    def ready(self) -> None:
+        """Connect if the connection was lost; the lock is held."""
+        if self.closed:
+            raise LedgerError(f"the ledger {self.name} is closed; open it again")
+        if self._connection is None:
+            self._connect()
+
+    # Statements.
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+        text = statement.replace("?", "%s")
+        for name in TABLES:
+            text = text.replace(f"{{{name}}}", f"fastpriv_{name}")
+        try:
+            cursor = self._connection.execute(text, tuple(values))
+            return cursor.fetchall() if cursor.description is not None else []
+        except self._psycopg.OperationalError as error:
+            raise self._lost(error) from error
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self.execute(begin)
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self._connection is not None and not self._connection.closed:
+                with self.explained:
+                    self.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def moment(self, write: bool) -> Iterator[None]:
+        """Let several statements see one state; if ``write``, nobody else writes meanwhile."""
+        if self._connection.info.transaction_status != 0:  # within a moment
+            yield
+            return
+        isolation = "" if write else " ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._transaction(f"BEGIN{isolation}"):
+            if write:
+                self.execute("SELECT 1 FROM {ledger} FOR UPDATE")
+            yield
+
+    def is_unchanged(self) -> bool:
+        """Whether the head is the one that was read."""
+        known = self._state
+        return known is not None and self.execute("SELECT head FROM {ledger}") == [(known.head,)]
+
+    def _lost(self, error: BaseException) -> BaseException:
+        """Forget a connection that was lost; return the error to raise."""
+        if self._connection is not None and not self._connection.closed:
+            return error  # such as a lock that was held
+        self._disconnect()
+        self._state = None if self._writing else self._state
+        return LostConnection(
+            f"the ledger {self.name}: the connection was lost ({_first_line(error)}); a spend in "
+            "progress counts, or it does not. Spend again with the same key"
+        )
+
+    def explain(self, error: BaseException) -> LedgerError | None:
+        """Return an error of psycopg with advice."""
+        if not isinstance(error, self._psycopg.Error):
+            return None
+        what = _first_line(error)
+        if isinstance(error, self._psycopg.errors.LockNotAvailable):
+            what += (
+                "; another process held it all the time; nothing was spent. Try again, or give "
+                "open() a longer timeout"
+            )
+        elif isinstance(error, self._psycopg.OperationalError):
+            what += "; the server cannot be reached. Check the address, or try again"
+        return LedgerError(f"the ledger {self.name}: {what}")
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether the server answers, and refuses: another attempt would not help."""
+    words = str(error)
+    return any(word in words for word in ("authentication", "does not exist", "no pg_hba"))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

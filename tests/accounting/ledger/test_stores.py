@@ -1,0 +1,378 @@
+"""What every store of a ledger must do: SQLite in memory and in a file, PostgreSQL on a server."""
+
+import asyncio
+import json
+import logging
+import threading
+from datetime import timedelta
+
+import pytest
+
+import fastpriv as fp
+from fastpriv.accounting import Ledger, PrivacyProfile
+from fastpriv.accounting.ledger import ledger as module
+from fastpriv.accounting.ledger.budget import Budget
+from fastpriv.accounting.ledger.store import LostConnection
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
+from postgres_server import schema
+
+CURVE = {"approximate-dp": (20.0, 1e-6)}
+NOISE = PrivacyProfile.gaussian(5.0)
+
+
+def test_a_key_is_charged_once(make):
+    ledger = make({"dp": 1.0})
+    first = ledger.spend({"dp": 0.25}, label="a", key="job", actor="me", metadata={"run": [1, 2.5]})
+    again = ledger.spend({"dp": 0.25}, label="a", key="job", actor="me", metadata={"run": [1, 2.5]})
+    assert again == first
+    assert (again.key, again.actor, again.metadata, again.digest) == (
+        "job", "me", {"run": [1, 2.5]}, first.digest,
+    )  # fmt: skip
+    assert ledger.spent == {"dp": 0.25}
+    same = {"label": "a", "actor": "me", "metadata": {"run": [1, 2.5]}}
+    for level, other in (
+        (0.5, {}), (0.25, {"count": 2}), (0.25, {"label": "b"}), (0.25, {"actor": "you"}),
+        (0.25, {"metadata": {}}), (0.25, {"metadata": None}),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="'job' belongs to spend 1"):
+            ledger.spend({"dp": level}, key="job", **{**same, **other})
+    assert len(ledger) == 1
+    ledger.spend({"dp": 0.75}, key="last")
+    assert ledger.spend({"dp": 0.25}, key="job", **same) == first  # nothing is left, nor needed
+
+
+@pytest.mark.parametrize("mechanism", [NOISE, fp.HammingChannel(3, 2, 0.5), {"dp": 0.125}])
+def test_keys_of_every_kind_of_step(make, mechanism):
+    ledger = make(CURVE)
+    first = ledger.spend(mechanism, key="k")
+    assert ledger.spend(mechanism, key="k") == first
+    with pytest.raises(InvalidInput, match="belongs to spend 1"):
+        ledger.spend(fp.HammingChannel(3, 2, 0.25), key="k")
+    assert len(ledger) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"key": ""}, {"key": 5}, {"key": "x" * 2000}, {"key": "a\0"}, {"actor": 5},
+     {"label": "\ud800"},
+     {"metadata": object()}, {"metadata": float("nan")}, {"metadata": {"x": "y" * 70000}},
+     {"metadata": {"a": {1, 2}}}, {"metadata": "\0"}],
+)  # fmt: skip
+def test_what_cannot_be_kept_is_refused(make, wrong):
+    ledger = make({"dp": 1.0})
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        ledger.spend({"dp": 0.1}, **wrong)
+    assert len(ledger) == 0
+
+
+def test_a_dry_run_spends_nothing(make):
+    ledger = make(CURVE)
+    told = ledger.spend(NOISE, dry_run=True, label="x", actor="me")
+    assert (told.number, told.digest, len(ledger)) == (1, None, 0)
+    assert ledger.spend(NOISE, label="x").charged == told.charged
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(PrivacyProfile.gaussian(0.1), dry_run=True)
+    assert len(ledger) == 1
+
+
+def test_receipts_are_json(make):
+    ledger = make({"dp": 1.0})
+    given = json.loads(ledger.spend({"dp": 0.25}, count=2, metadata=[None, "é"]).to_json())
+    assert given["charged"] == {"dp": 0.5}
+    assert given["metadata"] == [None, "é"]
+    assert given["digest"] == ledger.verify()
+
+
+def test_an_amendment_is_an_entry_of_the_chain(place):
+    with Ledger.open(place, {"dp": 1.0}) as ledger, Ledger.open(place) as other:
+        ledger.spend({"dp": 0.75})
+        with pytest.raises(BudgetExceeded):
+            other.spend({"dp": 0.5})
+        change = ledger.amend({"dp": 2}, actor="board", reason="second wave")
+        other.spend({"dp": 0.5})
+        assert other.budget == {"dp": 2.0}
+        assert other.amendments() == [change]
+        assert (change.number, change.actor, change.budget) == (2, "board", {"dp": 2.0})
+        assert [r.number for r in other.history()] == [1, 3]
+        assert [r.number for r in other.history(1)] == [3]
+        for wrong in ({"dp": 1.0}, {"pml": 5.0}, {"dp": 3.0, "pml": 1.0}):
+            with pytest.raises(InvalidInput):
+                ledger.amend(wrong, actor="a", reason="b")
+        for words in ({"actor": "", "reason": "b"}, {"actor": "a", "reason": None}):
+            with pytest.raises(InvalidInput, match="must be a"):
+                ledger.amend({"dp": 3.0}, **words)
+        head, text = ledger.verify(), other.to_json()
+    with Ledger.open(place, {"dp": 2.0}) as again:
+        assert again.verify() == head
+        assert again.amendments() == [change]
+    with pytest.raises(InvalidInput, match="has the budget"):
+        Ledger.open(place, {"dp": 1.0})
+    copy = Ledger.from_json(text)
+    assert copy.verify() == head
+    assert copy.budget == {"dp": 2.0}
+
+
+def test_an_amended_curve_keeps_its_composition(make):
+    ledger = make({"approximate-dp": (1.0, 1e-6)})
+    ledger.spend(NOISE)
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(NOISE, count=5)
+    ledger.amend({"approximate-dp": (9.0, 1e-6)}, actor="a", reason="b")
+    ledger.spend(NOISE, count=5)
+    with pytest.raises(InvalidInput, match="the delta of the ledger"):
+        ledger.amend({"approximate-dp": (9.0, 1e-5)}, actor="a", reason="b")
+    ledger.verify()
+
+
+def test_a_clock_that_is_set_back_is_recorded_as_seen(place, monkeypatch):
+    now = module._now
+    with Ledger.open(place, {"dp": 1.0}) as ledger:
+        first = ledger.spend({"dp": 0.1})
+        monkeypatch.setattr(module, "_now", lambda: (first.time - timedelta(hours=1)).isoformat())
+        second = ledger.spend({"dp": 0.1})
+        monkeypatch.setattr(module, "_now", now)
+        ledger.spend({"dp": 0.1})
+    assert second.time == first.time - timedelta(hours=1)
+    with Ledger.open(place) as ledger:
+        assert [receipt.number for receipt in ledger.history()] == [1, 2, 3]
+        assert ledger.history()[1].time == second.time
+
+
+def test_ledgers_of_one_place_see_each_other(place):
+    with Ledger.open(place, CURVE) as one, Ledger.open(place) as other:
+        for k in range(20):
+            (one, other)[k % 2].spend(PrivacyProfile.gaussian(20.0 + k, 0.1), label=str(k))
+        assert one.spent == other.spent
+        assert [r.label for r in one.history()] == [str(k) for k in range(20)]
+        assert one.verify() == other.verify()
+    with Ledger.open(place) as again:
+        assert len(again) == 20
+
+
+def test_nobody_waits_while_another_one_composes(place, monkeypatch):
+    """A spend that thinks for long holds no lock, and sees what was spent meanwhile."""
+    charges, thinking, go, calls = Budget.charges, threading.Event(), threading.Event(), []
+
+    def slow(self, before, offer, count):
+        result = charges(self, before, offer, count)
+        if threading.current_thread() is thinker:
+            calls.append(before.spends)
+            thinking.set()
+            go.wait(20)
+        return result
+
+    with Ledger.open(place, CURVE) as ledger, Ledger.open(place) as other:
+        ledger.spend(NOISE)
+        monkeypatch.setattr(Budget, "charges", slow)
+        done = []
+        thinker = threading.Thread(target=lambda: done.append(ledger.spend(NOISE)))
+        thinker.start()
+        assert thinking.wait(20)
+        assert other.spend(NOISE).number == 2
+        assert ledger.spend(NOISE).number == 3  # of the same object, in another thread
+        go.set()
+        thinker.join()
+        assert done[0].number == 4
+        assert calls == [1, 3]
+        twin = Ledger(CURVE)
+        twin.spend(NOISE, count=4)
+        assert ledger.spent["approximate-dp"] == pytest.approx(twin.spent["approximate-dp"])
+        ledger.verify()
+
+
+def test_somebody_who_is_always_late_gets_through(place, monkeypatch):
+    monkeypatch.setattr(module, "_ATTEMPTS", 3)
+    with Ledger.open(place, CURVE) as slow, Ledger.open(place) as fast:
+        compose, late = Budget.composed, []
+
+        def busy(self, parts):
+            if self is slow._budget and len(late) < 3:
+                late.append(fast.spend(NOISE).number)
+            return compose(self, parts)
+
+        monkeypatch.setattr(Budget, "composed", busy)
+        assert slow.spend(NOISE).number == 4
+        assert late == [1, 2, 3]
+
+
+def test_threads_share_a_budget_and_keys(place):
+    """Each of eight threads has the same forty jobs."""
+    with Ledger.open(place, {"dp": 4.0}) as ledger, Ledger.open(place) as other:
+        failed = []
+
+        def work(mine):
+            try:
+                for k in range(40):
+                    mine.spend({"dp": 0.1}, key=f"job {k}")
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=((ledger, other)[j % 2],)) for j in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert (ledger.spent, len(other)) == ({"dp": 4.0}, 40)
+        other.verify()
+
+
+def test_export_and_import_between_stores(place):
+    with Ledger.open(place, CURVE, relation="add-or-remove") as ledger:
+        ledger.spend(NOISE, key="k", actor="me", metadata={"a": 1})
+        ledger.spend({"dp": 0.25}, count=3)
+        text = ledger.to_json()
+        copy = Ledger.from_json(text)
+        assert copy.to_json() == text
+        assert copy.verify() == ledger.verify()
+        assert copy.spend(NOISE, key="k", actor="me", metadata={"a": 1}).number == 1
+        with pytest.raises(InvalidInput, match="path must be a new file"):
+            Ledger.from_json(text, place)
+
+
+def test_a_relation_that_is_stated_later(place):
+    with Ledger.open(place, {"dp": 1.0}) as ledger:
+        ledger.spend({"dp": 0.1})
+    with Ledger.open(place, relation="replace-one") as ledger:
+        assert ledger.relation == "replace-one"
+        assert ledger.spend({"dp": 0.1}).number == 3
+        ledger.verify()
+    with pytest.raises(InvalidInput, match="that of the ledger"):
+        Ledger.open(place, relation="add-or-remove")
+
+
+def test_a_place_without_a_ledger(place):
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger.open(place)
+
+
+def test_a_claim_is_published_once(place):
+    with Ledger.open(place, {"dp": 1.0}) as ledger, Ledger.open(place) as other:
+        receipt = ledger.spend({"dp": 0.1}, label="t", claim="c")
+        assert other.unpublished("t") == [(receipt, "c")]
+        assert "claim" not in other.to_json()
+        other.publish(receipt)
+        with pytest.raises(LedgerError, match="another release"):
+            ledger.publish(receipt)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_connection_that_is_lost_at_the_commit(server, moment, monkeypatch):
+    """The spend is in the ledger or not; the ledger finds out, and charges once."""
+    place = schema(server, f"lost_{moment}")
+    with Ledger.open(place, {"dp": 1.0}) as ledger:
+        ledger.spend({"dp": 0.1})
+        store, execute, lost = ledger._store, ledger._store.execute, []
+
+        def losing(statement, values=()):
+            if statement == "COMMIT" and store._writing and not lost:
+                lost.append(1)
+                if moment == "after":
+                    execute(statement)
+                store._connection.close()
+                return execute("SELECT 1")
+            return execute(statement, values)
+
+        monkeypatch.setattr(store, "execute", losing)
+        assert ledger.spend({"dp": 0.25}).number == 2
+        assert lost
+        assert ledger.spent == {"dp": 0.35}
+        assert len(ledger.history()) == 2
+        ledger.verify()
+        assert issubclass(LostConnection, LedgerError)
+
+
+def test_spends_under_asyncio(make):
+    ledger = make({"dp": 1.0})
+
+    async def work():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        receipts = await asyncio.gather(
+            *(ledger.aspend({"dp": 0.1}, label=str(k), key=str(k)) for k in range(10))
+        )
+        ticking.cancel()
+        with pytest.raises(BudgetExceeded):
+            await ledger.aspend({"dp": 0.1})
+        return receipts, ticks
+
+    receipts, ticks = asyncio.run(work())
+    assert sorted(r.number for r in receipts) == list(range(1, 11))
+    assert ledger.spent == {"dp": 1.0}
+    assert ticks >= 2  # the loop was not blocked
+
+
+def test_events_are_logged_and_counted(make, caplog):
+    ledger, seen = make({"dp": 1.0}), []
+    stop = fp.observe(lambda event, fields: seen.append((event, fields)))
+    failing = fp.observe(lambda event, fields: 1 / 0)
+    with caplog.at_level(logging.INFO, logger="fastpriv"):
+        ledger.spend({"dp": 0.25}, label="secret", key="hidden", metadata={"name": "Ada"})
+        with pytest.raises(BudgetExceeded):
+            ledger.spend({"dp": 2.0})
+    stop()
+    failing()
+    ledger.spend({"dp": 0.25})
+    assert [event for event, _ in seen] == ["spend", "refused"]
+    assert seen[0][1]["charged"] == {"dp": 0.25}
+    assert seen[1][1]["remaining"] == 0.75
+    records = [r for r in caplog.records if hasattr(r, "event")]
+    assert [(r.event, r.levelname) for r in records] == [("spend", "INFO"), ("refused", "WARNING")]
+    assert records[0].fields["number"] == 1
+    assert not any(word in caplog.text for word in ("secret", "hidden", "Ada"))
+    assert "a hook failed" in caplog.text
+
+
+def test_budgets_of_zcdp(make):
+    ledger = make({"zcdp": 0.5})
+    ledger.spend(PrivacyProfile.gaussian(2.0))  # 1/8
+    assert ledger.spend({"zcdp": "0.1"}, count=2).charged == {"zcdp": 0.2}
+    charged = ledger.spend({"dp": 0.5}).charged["zcdp"]
+    assert charged == pytest.approx(0.12245933120185457, rel=1e-12)  # 0.5 tanh(0.25)
+    with pytest.raises(BudgetExceeded, match="zcdp"):
+        ledger.spend(PrivacyProfile.gaussian(2.0))
+    with pytest.raises(InvalidInput, match="zCDP level"):
+        ledger.spend({"approximate-dp": (0.1, 1e-9)})
+    ledger.verify()
+
+
+def test_steps_of_other_libraries(make):
+    accounting = pytest.importorskip("dp_accounting")
+    ledger = make({"approximate-dp": (5.0, 1e-6)})
+    event = accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0))
+    ledger.spend(accounting.SelfComposedDpEvent(event, 100))
+    twin = Ledger({"approximate-dp": (5.0, 1e-6)})
+    twin.spend(PrivacyProfile.gaussian(1.0, 0.01), count=100)
+    assert ledger.spent["approximate-dp"] == pytest.approx(twin.spent["approximate-dp"], rel=1e-4)
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(accounting.NonPrivateDpEvent())
+    with pytest.raises(InvalidInput, match="Unsupported event"):
+        ledger.spend(accounting.UnsupportedDpEvent())
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    pure = make({"dp": 1.0}) if ledger._store.address is None else Ledger({"dp": 1.0})
+    assert pure.spend(dp.m.make_laplace(*space, scale=10.0)).charged["dp"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("wrong", ["x", b"x", 5, None, object()])
+def test_what_is_no_mechanism_names_the_adapters(wrong):
+    with pytest.raises(InvalidInput, match=r"mechanism must be a channel.*fastpriv\.adapters") as e:
+        Ledger({"dp": 1.0}).spend(wrong)
+    assert "loadtxt" not in str(e.value)
+
+
+@pytest.mark.parametrize("mechanism", [NOISE, {"dp": 0.25}])
+def test_a_count_by_position_is_not_taken_as_a_prior(make, mechanism):
+    """A count in the place of the prior would be charged once."""
+    ledger = make({"dp": 1.0, "approximate-dp": (3.0, 1e-6)})
+    with pytest.raises(InvalidInput, match="Did you mean count=1954"):
+        ledger.spend(mechanism, 1954)
+    assert len(ledger) == 0
