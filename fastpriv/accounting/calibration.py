@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
 from fastpriv._core import validation as check
+from fastpriv._core.rounding import raised, sum_down, sum_up
+from fastpriv._core.search import crossing, golden
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.results import Bracket
@@ -20,17 +24,46 @@ _PARAMETERS = {
 }
 #: Maximum number of evaluated profiles.
 _TRIES = 200
+#: False-positive rate up to which the best level of a test is positive in practice.
+_SMALL_RATE = 0.2
+#: First steps of the search, as ratios: from a default value, and near an expected one.
+_FAR, _NEAR = 4.0, 1.25
+#: The first step from a threshold of rough estimates, as a ratio.
+_CLOSE = 1.01
+#: Relative accuracy of that threshold, and the most estimates that are made for it.
+_ROUGH = 1e-3
+_ROUGH_TRIES = 60
+
+
+class _NoEstimate(Exception):
+    """No rough estimate is cheap, or too many were made."""
 
 
 def calibrate(
     make: Callable[..., PrivacyProfile],
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    tpr: float | None = None,
+    fpr: float | None = None,
+    bayes_risk: float | None = None,
+    prior: float | None = None,
     parameter: str = "noise",
     tolerance: float = 1e-9,
 ) -> Bracket:
     """Find the smallest noise, most steps or largest sampling rate that meets a guarantee.
+
+    The guarantee is one of the following, for the best test between two neighbours:
+
+    - ``epsilon`` and ``delta``: (epsilon, delta)-differential privacy.
+    - ``advantage``: true-positive rate minus false-positive rate at most this; it is delta(0).
+    - ``tpr`` and ``fpr``: true-positive rate at most ``tpr`` at the false-positive rate ``fpr``.
+    - ``bayes_risk`` and ``prior``: error probability at least ``bayes_risk`` with the prior
+      probability ``prior`` of one of them, 1/2 by default.
+
+    Gaussian noise has closed forms: 1/(2 Phi^-1((1 + advantage)/2)) and
+    1/(Phi^-1(tpr) - Phi^-1(fpr)).
 
     Parameters
     ----------
@@ -38,7 +71,13 @@ def calibrate(
         Returns a profile for a value of the parameter: an int for steps, otherwise a float. More
         noise must not make the profile worse. More steps or a larger rate must not make it better.
     epsilon, delta : float
-        The required guarantee; epsilon is in nats.
+        Level in nats, and a probability.
+    advantage : float
+        Between 0 and 1.
+    tpr, fpr : float
+        Probabilities, ``tpr`` above ``fpr``.
+    bayes_risk, prior : float
+        Probabilities, ``bayes_risk`` below ``prior`` and 1 - ``prior``.
     parameter : {"noise", "steps", "sampling"}
         The argument of ``make``: noise between 1e-6 and 1e15, an integer number of steps >= 1, or
         a sampling rate.
@@ -50,70 +89,204 @@ def calibrate(
     Bracket
         Certified bounds on the threshold. For noise, the guarantee holds at the upper bound and
         fails below the lower bound. For steps and rates, it holds at the lower bound and fails
-        above the upper bound. Some ten to twenty profiles are evaluated.
+        above the upper bound. Some ten to twenty profiles are evaluated; ``tpr`` evaluates each at
+        some 70 levels.
 
     Examples
     --------
     >>> import fastpriv as fp
     >>> of = fp.accounting.PrivacyProfile.gaussian
     >>> fp.accounting.calibrate(lambda noise: of(noise), epsilon=1.0, delta=1e-6)
-    Bracket(4.224678887, 4.224678891)
+    Bracket(4.224678888, 4.22467889)
     >>> steps = fp.accounting.calibrate(
     ...     lambda n: of(1.0, 0.01).self_compose(n), epsilon=2.0, delta=1e-5, parameter="steps")
     >>> steps
     Bracket(1202, 1202)
+    >>> fp.accounting.calibrate(of, advantage=0.1)
+    Bracket(3.978948279, 3.978948282)
+    >>> fp.accounting.calibrate(of, tpr=0.05, fpr=0.01, tolerance=1e-6).width < 1e-5
+    True
     """
     if not callable(make):
         raise InvalidInput(f"make must be a function that returns a profile, got {described(make)}")
-    level = check.real(epsilon, "epsilon", least=0.0)
-    chance = check.real(delta, "delta", least=0.0, most=1.0)
+    goal = _goal(
+        {"epsilon": epsilon, "delta": delta},
+        {"advantage": advantage},
+        {"tpr": tpr, "fpr": fpr},
+        {
+            "bayes_risk": bayes_risk,
+            "prior": 0.5 if bayes_risk is not None and prior is None else prior,
+        },
+    )
     width = check.real(tolerance, "tolerance", least=1e-13, most=0.5)
     if parameter not in _PARAMETERS:
         hint = did_you_mean(parameter, _PARAMETERS)
         raise InvalidInput(
             f"parameter must be one of {', '.join(_PARAMETERS)}; got {described(parameter)}{hint}"
         )
-    search = _Search(make, level, chance, parameter)
-    return search.integers() if parameter == "steps" else search.reals(width)
+    if goal.fpr is not None and 0.0 < goal.fpr <= _SMALL_RATE and goal.limit < 1.0:
+        return _by_levels(make, goal, parameter, width)
+    return _Search(make, goal, parameter).threshold(width)
+
+
+def _by_levels(
+    make: Callable[..., PrivacyProfile], goal: _Goal, parameter: str, tolerance: float
+) -> Bracket:
+    """Calibrate to a true-positive rate: delta(t) <= tpr - e^t fpr at the best level t.
+
+    The other bound on the threshold is a value at which the rate itself is too large.
+    """
+    better = _PARAMETERS[parameter][3]
+    last: float | None = None
+
+    def cost(t: float) -> float:
+        nonlocal last
+        there = goal.at(t)
+        if there is None:
+            return math.inf
+        try:
+            result = _Search(make, there, parameter, last).threshold(tolerance)
+        except Infeasible:
+            return math.inf
+        last = result.upper if better else result.lower
+        return last if better else -last
+
+    assert goal.fpr is not None
+    # The threshold is flat at the best level: its error is the square of the error of the level.
+    steps = math.ceil(math.log(max(tolerance, 1e-8)) / (2.0 * math.log(0.618))) + 2
+    _, value = golden(cost, 0.0, math.log(goal.limit / goal.fpr), steps)
+    whole = _Search(make, goal, parameter)
+    if value == math.inf:
+        return whole.threshold(tolerance)
+    return whole.around(abs(value), tolerance)
+
+
+class _Goal(NamedTuple):
+    """A guarantee: ``ask`` returns bounds on a number that must be at most ``limit``.
+
+    ``fpr`` is the false-positive rate at which the number is a true-positive rate.
+    """
+
+    ask: Callable[[PrivacyProfile], Bracket]
+    limit: float
+    words: str
+    remedy: str
+    fpr: float | None = None
+    #: Returns about this number, to start a search; NaN if that is not cheap.
+    rough: Callable[[PrivacyProfile], float] | None = None
+
+    def at(self, t: float) -> _Goal | None:
+        """Return delta(t) <= tpr - e^t fpr, which is sufficient for every t; None if impossible."""
+        assert self.fpr is not None
+        limit = sum_down([self.limit, -raised(math.exp(t) * self.fpr, 4.0)])
+        if limit <= 0.0:
+            return None
+        return _Goal(lambda made: made.delta(t), limit, self.words, self.remedy)
+
+
+def _goal(*kinds: dict[str, float | None]) -> _Goal:
+    """Validate the guarantee and return it."""
+    asked = [kind for kind in kinds if any(value is not None for value in kind.values())]
+    if len(asked) != 1:
+        raise InvalidInput(
+            "calibrate needs one guarantee: epsilon and delta, or advantage, or tpr and fpr, or "
+            f"bayes_risk and prior; got {_named(asked) or 'none'}"
+        )
+    (kind,) = asked
+    missing = [name for name, value in kind.items() if value is None]
+    if missing:
+        raise InvalidInput(f"{missing[0]} must be given with {_named(asked)}; got None")
+    if "epsilon" in kind:
+        level = check.real(kind["epsilon"], "epsilon", least=0.0)
+        limit = check.real(kind["delta"], "delta", least=0.0, most=1.0)
+        words = f"({level:g}, {limit:g})"
+        remedy = "a larger epsilon or delta"
+        rough = lambda made: made.cases.rough(level)  # noqa: E731
+        return _Goal(lambda made: made.delta(level), limit, words, remedy, None, rough)
+    if "advantage" in kind:
+        limit = check.real(kind["advantage"], "advantage", least=0.0, most=1.0)
+        words = f"an advantage of {limit:g}"
+        return _Goal(lambda made: made.delta(0.0), limit, words, "a larger advantage")
+    if "tpr" in kind:
+        limit = check.real(kind["tpr"], "tpr", least=0.0, most=1.0)
+        rate = check.real(kind["fpr"], "fpr", least=0.0, most=1.0)
+        if limit <= rate < 1.0:
+            raise InvalidInput(
+                f"tpr must be above fpr, because a guess alone has tpr = fpr; got {limit:g} and "
+                f"{rate:g}"
+            )
+        words = f"a true-positive rate of {limit:g} at the false-positive rate {rate:g}"
+        return _Goal(lambda made: made.tpr(rate), limit, words, "a larger tpr", rate)
+    risk = check.real(kind["bayes_risk"], "bayes_risk", least=0.0, most=1.0)
+    p = check.real(kind["prior"], "prior", least=0.0, most=1.0)
+    if risk >= min(p, 1.0 - p) and risk > 0.0:
+        raise InvalidInput(
+            f"bayes_risk must be below prior and 1 - prior, the risk of a guess from the prior "
+            f"alone; got {risk:g} and {p:g}"
+        )
+
+    def right(made: PrivacyProfile) -> Bracket:
+        """Return the probability of a right guess."""
+        wrong = made.bayes_risk(p)
+        return Bracket(sum_down([1.0, -wrong.upper]), sum_up([1.0, -wrong.lower]))
+
+    words = f"a Bayes risk of {risk:g} at the prior {p:g}"
+    return _Goal(right, sum_down([1.0, -risk]), words, "a smaller bayes_risk")
+
+
+def _named(asked: list[dict[str, float | None]]) -> str:
+    names = (name for kind in asked for name, value in kind.items() if value is not None)
+    return ", ".join(names)
 
 
 class _Search:
     """Search state: the profiles at the evaluated values."""
 
     def __init__(
-        self, make: Callable[..., PrivacyProfile], epsilon: float, delta: float, parameter: str
+        self,
+        make: Callable[..., PrivacyProfile],
+        goal: _Goal,
+        parameter: str,
+        near: float | None = None,
     ) -> None:
-        self._make, self._epsilon, self._delta = make, epsilon, delta
+        self._make, self._goal, self._limit = make, goal, goal.limit
         self.start, self.least, self.most, self._better = _PARAMETERS[parameter]
+        self._ratio = _FAR if near is None else _NEAR
+        if near is not None:
+            self.start = near
         self._integer = parameter == "steps"
         self._name = parameter
         self._seen: dict[float, Bracket] = {}
 
     def _at(self, x: float) -> Bracket:
-        """Return the bracket of delta at a value."""
+        """Return the bracket of the number that is limited, at a value."""
         if x not in self._seen:
             if len(self._seen) > _TRIES:
                 raise Infeasible(f"no {self._name} settles the guarantee in {_TRIES} tries")
-            profile = self._make(int(x) if self._integer else x)
-            if not isinstance(profile, PrivacyProfile):
-                raise InvalidInput(f"make must return a PrivacyProfile, got {described(profile)}")
-            self._seen[x] = profile.delta(self._epsilon)
+            self._seen[x] = self._goal.ask(self._profile(x))
         return self._seen[x]
+
+    def _profile(self, x: float) -> PrivacyProfile:
+        """Return the profile at a value."""
+        profile = self._make(int(x) if self._integer else x)
+        if not isinstance(profile, PrivacyProfile):
+            raise InvalidInput(f"make must return a PrivacyProfile, got {described(profile)}")
+        return profile
 
     def good(self, x: float) -> bool:
         """Whether the guarantee is proved."""
-        return self._at(x).upper <= self._delta
+        return self._at(x).upper <= self._limit
 
     def bad(self, x: float) -> bool:
         """Whether it is refuted."""
-        return self._at(x).lower > self._delta
+        return self._at(x).lower > self._limit
 
     def _ends(self) -> tuple[float, float]:
         """Return consecutive values: the guarantee is proved at the first, not at the second.
 
         The first value is the larger one if more is more private.
         """
-        factor = 4.0 if self._better else 0.25
+        factor = self._ratio if self._better else 1.0 / self._ratio
         x = self.start
         if self.good(x):
             while self.good(x):
@@ -131,22 +304,60 @@ class _Search:
                 if not self.good(x):
                     raise Infeasible(
                         f"no {self._name} between {self.least:g} and {self.most:g} gives "
-                        f"({self._epsilon:g}, {self._delta:g}); ask for a larger epsilon or delta"
+                        f"{self._goal.words}; ask for {self._goal.remedy}"
                     )
                 break
         return x, worst
 
     def _guess(self, a: float, b: float, halve: bool) -> float:
-        """Return the estimated threshold between two values, by log-log interpolation of delta."""
+        """Return the estimated threshold between two values, by log-log interpolation."""
         first, second = self._at(a).midpoint, self._at(b).midpoint
         middle = math.sqrt(a * b)
-        if halve or not (0.0 < first < self._delta < second) or self._delta == 0.0:
+        if halve or not 0.0 < first < self._limit < second:
             return middle
-        share = math.log(self._delta / first) / math.log(second / first)
+        share = math.log(self._limit / first) / math.log(second / first)
         return float(a * (b / a) ** min(max(share, 0.01), 0.99))
+
+    def threshold(self, tolerance: float) -> Bracket:
+        """Return the bracket of the parameter."""
+        return self.integers() if self._integer else self.reals(tolerance)
+
+    def around(self, good: float, tolerance: float) -> Bracket:
+        """Return the bracket, given a value at which the guarantee is proved."""
+        if self._integer:
+            return self._last(good, good + 1.0)
+        gap = 4.0 * tolerance * good * (-1.0 if self._better else 1.0)
+        refuted = self._refuted(good + gap, abs(gap))
+        return Bracket(min(good, refuted), max(good, refuted))
+
+    def _start_roughly(self) -> None:
+        """Start near the threshold of rough estimates, if there are any."""
+        rough, target = self._goal.rough, self._limit
+        if rough is None or not target > 0.0 or self._ratio != _FAR:
+            return
+        tried = 0
+
+        def value(y: float) -> float:
+            nonlocal tried
+            tried += 1
+            if not y > 0.0:
+                raise _NoEstimate
+            x = min(max(y if self._better else 1.0 / y, self.least), self.most)
+            found = rough(self._profile(x)) if tried <= _ROUGH_TRIES else math.nan
+            if not found >= 0.0:
+                raise _NoEstimate
+            return found
+
+        with suppress(_NoEstimate):
+            first = self.start if self._better else 1.0 / self.start
+            top = self.most if self._better else 1.0 / self.least
+            y = crossing(value, target, first, top, 0.5 * first, relative=_ROUGH)[1]
+            if 0.0 < y < top:
+                self.start, self._ratio = (y if self._better else 1.0 / y), _CLOSE
 
     def reals(self, tolerance: float) -> Bracket:
         """Return the bracket of a real parameter."""
+        self._start_roughly()
         good, bad = self._ends()
         if good == bad:
             return Bracket(good, good)
@@ -154,23 +365,27 @@ class _Search:
             if abs(good - bad) <= tolerance * good:
                 break
             x = self._guess(good, bad, i % 4 == 3)
-            # Try values on both sides of the interpolated root, so that both bounds converge.
-            step = max(0.3 * tolerance * x, 1e-15 * x) * (1.0 if self._better else -1.0)
+            # Try values on both sides of the interpolated root, so that both bounds converge. It is
+            # off by about the square of their distance.
+            step = max(0.3 * tolerance * x, 1e-15 * x, min(0.25 * (good - bad) ** 2 / x, 0.01 * x))
+            step = step if self._better else -step
             for tried in (x + step, x - step):
                 if not min(good, bad) < tried < max(good, bad):
                     continue
                 good, bad = (tried, bad) if self.good(tried) else (good, tried)
         # A guarantee that is not proved is not necessarily refuted.
-        refuted = bad
-        gap = max(abs(good - bad), tolerance * bad * 0.1)
-        sign = -1.0 if self._better else 1.0
-        while not self.bad(refuted):
-            refuted = refuted + sign * gap
-            gap *= 4.0
-            if not self.least <= refuted <= self.most:
-                refuted = min(max(refuted, self.least), self.most)
-                break
+        refuted = self._refuted(bad, max(abs(good - bad), tolerance * bad * 0.1))
         return Bracket(min(good, refuted), max(good, refuted))
+
+    def _refuted(self, x: float, gap: float) -> float:
+        """Return a value from x on, in growing steps, at which the guarantee is refuted."""
+        sign = -1.0 if self._better else 1.0
+        while not self.bad(x):
+            x = x + sign * gap
+            gap *= 4.0
+            if not self.least <= x <= self.most:
+                return min(max(x, self.least), self.most)
+        return x
 
     def integers(self) -> Bracket:
         """Return the bracket of the largest integer."""
@@ -181,16 +396,17 @@ class _Search:
             x = min(max(x, good + 1.0), bad - 1.0)
             good, bad = (x, bad) if self.good(x) else (good, x)
             i += 1
-        last = bad
+        return self._last(good, bad)
+
+    def _last(self, good: float, last: float) -> Bracket:
+        """Return the bracket of the largest integer, given one at which the guarantee is proved."""
         while not self.bad(last) and last < self.most:
             last = last + max(1.0, last - good)
         return Bracket(good, max(last - 1.0, good) if self.bad(last) else last)
 
     def _integer_ends(self) -> tuple[float, float]:
         if not self.good(1.0):
-            raise Infeasible(
-                f"one step does not give ({self._epsilon:g}, {self._delta:g}); add noise"
-            )
+            raise Infeasible(f"one step does not give {self._goal.words}; add noise")
         x = 1.0
         while self.good(4.0 * x):
             x *= 4.0

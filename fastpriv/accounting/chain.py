@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel
@@ -132,4 +132,4 @@ def _error(kernels: RowKernels, count: int) -> float:
         float(np.abs(kernel.log_relative[kernel.log_relative > -np.inf]).max(initial=0.0))
         for kernel in kernels.distinct
     ]
-    return 16.0 * count * ULP * float(np.array(sizes)[kernels.assignment].sum())
+    return roundoff(16.0 * count) * float(np.array(sizes)[kernels.assignment].sum())

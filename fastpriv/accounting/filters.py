@@ -8,33 +8,27 @@ outputs, fewer theorems hold. The ones used here are proved in docs/theory/filte
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from decimal import Decimal
-from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import lowered, raised
+from fastpriv._core.rounding import lowered
 from fastpriv._core.search import bisect
-from fastpriv.accounting.ledger.amounts import (
-    SUM_DIGITS,
-    ZERO,
-    amount,
-    down,
-    minus,
-    plus,
-    times,
-    up,
-)
+from fastpriv.accounting.ledger.amounts import SUM_DIGITS, ZERO, amount, up
+from fastpriv.accounting.ledger.budget import CURVE, DELTA, ZCDP, Budget, Offer, pure_zcdp
+from fastpriv.accounting.ledger.ledger import Ledger, Receipt, opened
+from fastpriv.accounting.ledger.sqlite import SqliteStore
+from fastpriv.accounting.ledger.store import Store, beginning
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.relations import (
-    earlier_relation,
-    one_relation,
-    optional_relation,
-)
-from fastpriv.errors import InvalidInput, described, unread
+from fastpriv.accounting.profile.relations import earlier_relation, optional_relation
+from fastpriv.errors import BudgetExceeded, InvalidInput, described, unread
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["PrivacyFilter", "PrivacyOdometer"]
 
@@ -51,48 +45,106 @@ _LOSS_WIDTH = 1e-14
 _LOSS_MARGIN = 1e-12
 #: Width of the bracket of the largest rho, relative to its first upper bound.
 _RHO_WIDTH = 2.0**-52
-#: Rounding of e tanh(e/2), in units in the last place.
-_TANH_ULPS = 8.0
+#: Sum of levels that an odometer may reach, at which its bound is infinite.
+_MOST_SUM = "1e300"
 
 
 class _Spends:
-    """Exact totals of the spent levels, safe for many threads."""
+    """Steps that are charged to a ledger: in memory, in a file or on a server."""
 
-    def __init__(self, relation: str | None) -> None:
-        self._lock = RLock()
-        self._level, self._delta, self._count = ZERO, ZERO, 0
-        self._relation = optional_relation(relation)
+    #: Notions of the ledger in which the level and the delta of a step are charged.
+    _notions: tuple[str, str]
+    _ledger: Ledger
+
+    def _begin(
+        self,
+        place: str | os.PathLike[str] | None,
+        limits: tuple[Any, Any],
+        about: Mapping[str, Any],
+        relation: str | None,
+        timeout: float = 0.0,
+    ) -> None:
+        """Open the ledger, and make it if there is none."""
+        budget = Budget(dict(zip(self._notions, limits, strict=True))).stored()
+        genesis = beginning(budget, optional_relation(relation), about)
+        store = (
+            SqliteStore(None, genesis, 0.0) if place is None else opened(place, genesis, timeout)
+        )
+        self._take(store, about)
+
+    def _take(self, store: Store, about: Mapping[str, Any]) -> None:
+        if store.genesis["about"] != dict(about):
+            given = described(store.genesis["about"] or "a ledger with a budget of its own")
+            store.close()
+            raise InvalidInput(f"{store.name} is not of {described(dict(about))}; it is of {given}")
+        self._ledger = Ledger.of_store(store)
 
     @property
     def relation(self) -> str | None:
         """Which databases are neighbours; None until a relation is given or a profile is spent."""
-        return self._relation
+        return self._ledger.relation
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the spends, with its history, export and ``verify``."""
+        return self._ledger
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=RLock())
+    def history(self, last: int | None = None) -> list[Receipt]:
+        """Return the spends, or the last few of them, oldest first."""
+        return self._ledger.history(last)
+
+    def close(self) -> None:
+        """Close the file or the connection; in memory the spends are gone."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        address = self._ledger.address
+        if address is not None:
+            return type(self).open, (address,)  # type: ignore[attr-defined]
+        return type(self).from_dict, (self.to_dict(),)  # type: ignore[attr-defined]
+
+    def _totals(self) -> tuple[Decimal, Decimal]:
+        level, delta = map(self._ledger.total, self._notions)
+        return level, delta
+
+    def _charge(
+        self, release: Any, cost: tuple[Decimal, Decimal], count: int, **given: Any
+    ) -> Receipt:
+        offer = self._offer(release, cost)
+        asked = ["step", *map(str, cost), offer.relation]
+        return self._ledger.charge(offer, asked, count, given.pop("label", None), **given)
+
+    def _offer(self, release: Any, cost: tuple[Decimal, Decimal]) -> Offer:
+        known = isinstance(release, PrivacyProfile) and bool(release.parts)
+        levels = dict(zip(self._notions, cost, strict=True))
+        return Offer(levels, None, None, release.relation if known else None)
 
     def _spent(self) -> dict[str, Any]:
-        amounts = {"level": str(self._level), "delta": str(self._delta)}
-        relation = {"relation": self._relation, "recorded": True}
-        return {**amounts, "count": self._count, **relation}
+        level, delta = self._totals()
+        count = sum(receipt.count for receipt in self._ledger.history())
+        relation = {"relation": self.relation, "recorded": True}
+        return {"level": str(level), "delta": str(delta), "count": count, **relation}
 
     def _restore(self, spent: Any) -> None:
+        """Charge the totals of earlier steps as one entry."""
         given = check.mapping(spent, "spent")
-        self._level = amount(given["level"], "level", SUM_DIGITS)
-        self._delta = amount(given["delta"], "delta", SUM_DIGITS)
-        self._count = check.integer(given["count"], "count", 0)
+        level = amount(given["level"], "level", SUM_DIGITS)
+        delta = amount(given["delta"], "delta", SUM_DIGITS)
+        count = check.integer(given["count"], "count", 0)
         relation = optional_relation(given.get("relation"))
-        recorded = given.get("recorded") is True or not self._count
-        self._relation = relation if recorded else earlier_relation(relation)
-
-    def _joined(self, release: Any) -> str | None:
-        """Return the relation with one more step; the lock is held."""
-        known = isinstance(release, PrivacyProfile) and bool(release.parts)
-        return one_relation(self._relation, release.relation if known else None)
+        if given.get("recorded") is not True and count:
+            relation = earlier_relation(relation)
+        if count or level or delta:
+            offer = Offer(
+                dict(zip(self._notions, (level, delta), strict=True)), None, None, relation
+            )
+            self._ledger.restore(offer, max(count, 1))
 
 
 class PrivacyFilter(_Spends):
@@ -119,14 +171,22 @@ class PrivacyFilter(_Spends):
         Which databases are neighbours. Default: the relation of the first profile that is spent.
         Declared levels must hold for it.
 
+    Notes
+    -----
+    The spends are entries of a ledger: in memory, or by :meth:`open` in a file or on a server, with
+    its keys, its history and its chain.
+
     Examples
     --------
     >>> import fastpriv as fp
     >>> budget = fp.accounting.PrivacyFilter(3.0, 1e-6)
-    >>> sum(budget.spend(0.01) for _ in range(5000))  # levels add to 3 after 300
-    3701
-    >>> budget.spend(fp.accounting.PrivacyProfile.gaussian(300.0)), budget.spend(0.5)
+    >>> receipt = budget.spend(0.01, 3700)  # levels add to 3 after 300
+    >>> budget.admits(0.01), budget.admits(0.1)
     (True, False)
+    >>> budget.spend(0.1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fastpriv.errors.BudgetExceeded: zcdp: the release asks for ...
     """
 
     def __init__(
@@ -138,7 +198,10 @@ class PrivacyFilter(_Spends):
         reserved: float = 0.0,
         relation: str | None = None,
     ) -> None:
-        super().__init__(relation)
+        self._set(epsilon, delta, rule, reserved)
+        self._begin(None, self._limits, self._about, relation)
+
+    def _set(self, epsilon: Any, delta: Any, rule: str | None, reserved: Any) -> None:
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         self.delta = check.real(delta, "delta", least=0.0, most=1.0)
         self.reserved = check.real(reserved, "reserved", least=0.0, most=1.0)
@@ -149,15 +212,80 @@ class PrivacyFilter(_Spends):
                 f"zcdp needs a delta above what is reserved, got {self.delta:g} and "
                 f'{self.reserved:g}; use rule="basic"'
             )
-        if self.rule == "basic":
-            self._most, self._deltas = amount(self.epsilon, "epsilon"), amount(self.delta, "delta")
-        else:
-            rest = lowered(self.delta - self.reserved, 2.0)
-            self._most = amount(_largest_rho(self.epsilon, rest), "rho")
-            self._deltas = amount(self.reserved, "reserved")
+        self._notions = (ZCDP if self.rule == "zcdp" else CURVE, DELTA)
 
-    def spend(self, release: Any, count: int = 1) -> bool:
-        """Charge steps if they fit the budget; otherwise spend nothing.
+    @property
+    def _limits(self) -> tuple[Decimal, Decimal]:
+        """What the sums of levels and of deltas may reach."""
+        if self.rule == "basic":
+            return amount(self.epsilon, "epsilon"), amount(self.delta, "delta")
+        rest = lowered(self.delta - self.reserved, 2.0)
+        rho = _largest_rho(self.epsilon, rest)
+        return amount(rho, "rho"), amount(self.reserved, "reserved")
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "rule", "reserved")
+        return {"filter": {name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        rule: str | None = None,
+        reserved: float = 0.0,
+        relation: str | None = None,
+        timeout: float = 5.0,
+    ) -> PrivacyFilter:
+        """Open the filter in a file or on a server; make it if an epsilon is given.
+
+        Parameters
+        ----------
+        path, timeout
+            As for :meth:`Ledger.open`.
+        epsilon, delta, rule, reserved, relation
+            As for :class:`PrivacyFilter`. Must agree with an existing filter.
+
+        Examples
+        --------
+        >>> import os, tempfile, fastpriv as fp
+        >>> path = os.path.join(tempfile.mkdtemp(), "study.filter")
+        >>> with fp.accounting.PrivacyFilter.open(path, 1.0) as budget:
+        ...     receipt = budget.spend(0.75, key="monday")
+        >>> with fp.accounting.PrivacyFilter.open(path) as budget:
+        ...     budget.spend(0.75, key="monday").number, budget.remaining["epsilon"]
+        (1, 0.25)
+        """
+        self = cls.__new__(cls)
+        if epsilon is not None:
+            self._set(epsilon, delta, rule, reserved)
+            self._begin(path, self._limits, self._about, relation, timeout)
+            return self
+        store = opened(path, None, timeout)
+        try:
+            given = store.genesis["about"]["filter"]
+            self._set(given["epsilon"], given["delta"], given["rule"], given["reserved"])
+        except (KeyError, TypeError) as error:
+            store.close()
+            raise unread("filter", store.genesis["about"], error) from None
+        self._take(store, self._about)
+        return self
+
+    def spend(
+        self,
+        release: Any,
+        count: int = 1,
+        label: str | None = None,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        metadata: Any = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Charge steps if they fit the budget; otherwise raise, and spend nothing.
 
         Parameters
         ----------
@@ -166,32 +294,25 @@ class PrivacyFilter(_Spends):
             ``PrivacyProfile.of(channel)``. Profiles for another relation are refused.
         count : int
             Number of such steps.
+        label, key, actor, metadata, dry_run
+            As for :meth:`Ledger.spend`.
 
         Returns
         -------
-        bool
-            Whether the steps were charged and may be run. Calls from many threads are safe.
+        Receipt
+            The steps were charged and may be run. Calls from many threads are safe.
+
+        Raises
+        ------
+        BudgetExceeded
+            If they do not fit; :meth:`admits` asks.
         """
-        level, delta = self._cost(release)
-        number = check.integer(count, "count", 0)
-        with self._lock:
-            relation = self._joined(release)
-            total = plus(self._level, times(level, number)), plus(self._delta, times(delta, number))
-            if total[0] > self._most or total[1] > self._deltas:
-                return False
-            self._level, self._delta = total
-            self._relation = relation
-            self._count += number
-            return True
+        given = {"label": label, "key": key, "actor": actor, "metadata": metadata}
+        return self._charge(release, self._cost(release), count, dry_run=dry_run, **given)
 
     def admits(self, release: Any, count: int = 1) -> bool:
         """Return whether steps would fit the budget now, without spending."""
-        level, delta = self._cost(release)
-        number = check.integer(count, "count", 0)
-        with self._lock:
-            self._joined(release)
-            fits = plus(self._level, times(level, number)) <= self._most
-            return fits and plus(self._delta, times(delta, number)) <= self._deltas
+        return self._ledger.fits(self._offer(release, self._cost(release)), count)
 
     def _cost(self, release: Any) -> tuple[Decimal, Decimal]:
         level, delta = _levels(release, self.rule == "zcdp")
@@ -201,15 +322,13 @@ class PrivacyFilter(_Spends):
     def remaining(self) -> dict[str, float]:
         """Remaining epsilon (basic) or rho (zcdp) and delta, rounded down."""
         name = "epsilon" if self.rule == "basic" else "rho"
-        with self._lock:
-            left = minus(self._most, self._level), minus(self._deltas, self._delta)
-        return {name: down(left[0]), "delta": down(left[1])}
+        left = self._ledger.remaining
+        return {name: left[self._notions[0]], "delta": left[self._notions[1]]}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the budget and the totals for JSON; amounts are exact decimals."""
         given = {"epsilon": self.epsilon, "delta": self.delta, "rule": self.rule}
-        with self._lock:
-            return {**given, "reserved": self.reserved, "spent": self._spent()}
+        return {**given, "reserved": self.reserved, "spent": self._spent()}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyFilter:
@@ -219,8 +338,7 @@ class PrivacyFilter(_Spends):
         --------
         >>> import fastpriv as fp
         >>> budget = fp.accounting.PrivacyFilter(1.0)
-        >>> budget.spend(0.75)
-        True
+        >>> receipt = budget.spend(0.75)
         >>> fp.accounting.PrivacyFilter.from_dict(budget.to_dict()).remaining["epsilon"]
         0.25
         """
@@ -234,9 +352,13 @@ class PrivacyFilter(_Spends):
         return result
 
     def _restore(self, spent: Any) -> None:
-        super()._restore(spent)
-        if self._level > self._most or self._delta > self._deltas:
-            raise InvalidInput("this filter has spent more than its budget")
+        try:
+            super()._restore(spent)
+        except BudgetExceeded:
+            raise InvalidInput(
+                "this filter has spent more than its budget. "
+                "Make a new filter with a larger budget."
+            ) from None
 
     def __repr__(self) -> str:
         left = ", ".join(f"{name} {value:.6g}" for name, value in self.remaining.items())
@@ -264,33 +386,68 @@ class PrivacyOdometer(_Spends):
     >>> import fastpriv as fp
     >>> odometer = fp.accounting.PrivacyOdometer()
     >>> for _ in range(100):
-    ...     odometer.spend(0.1)
+    ...     receipt = odometer.spend(0.1)
     >>> round(odometer.epsilon(1e-6), 3)  # a filter of 5.22 admits as many
     6.33
     """
 
-    def __init__(self, *, relation: str | None = None) -> None:
-        super().__init__(relation)
+    _notions = (ZCDP, DELTA)
+    #: A sum of levels that nobody reaches, in place of a limit.
+    _limits = Decimal(_MOST_SUM), ZERO
+    _about: Mapping[str, Any] = {"odometer": 1}
 
-    def spend(self, release: Any, count: int = 1) -> None:
-        """Add steps, given by a level or a profile with a zCDP level."""
+    def __init__(self, *, relation: str | None = None) -> None:
+        self._begin(None, self._limits, self._about, relation)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, relation: str | None = None, timeout: float = 5.0
+    ) -> PrivacyOdometer:
+        """Open the odometer in a file or on a server; make it if there is none.
+
+        Parameters
+        ----------
+        path, timeout
+            As for :meth:`Ledger.open`.
+        relation
+            As for :class:`PrivacyOdometer`.
+        """
+        self = cls.__new__(cls)
+        self._begin(path, self._limits, self._about, relation, timeout)
+        return self
+
+    def spend(
+        self,
+        release: Any,
+        count: int = 1,
+        label: str | None = None,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        metadata: Any = None,
+    ) -> Receipt:
+        """Add steps, given by a level or a profile with a zCDP level.
+
+        Parameters
+        ----------
+        release, count
+            As for :meth:`PrivacyFilter.spend`.
+        label, key, actor, metadata
+            As for :meth:`Ledger.spend`.
+        """
         rho, delta = _levels(release, True)
         if delta > 0.0 or rho == math.inf:
             raise InvalidInput(
                 "an odometer counts releases that are zCDP, without a delta of their own; use a "
                 "PrivacyFilter with reserved delta"
             )
-        number = check.integer(count, "count", 0)
-        with self._lock:
-            self._relation = self._joined(release)
-            self._level = plus(self._level, times(amount(rho, "rho"), number))
-            self._count += number
+        given = {"label": label, "key": key, "actor": actor, "metadata": metadata}
+        return self._charge(release, (amount(rho, "rho"), ZERO), count, **given)
 
     @property
     def rho(self) -> float:
         """Sum of the zCDP levels, rounded up."""
-        with self._lock:
-            return up(self._level)
+        return up(self._totals()[0])
 
     def epsilon(self, delta: float) -> float:
         """Bound on the privacy loss at all times at once, except with probability delta.
@@ -319,8 +476,7 @@ class PrivacyOdometer(_Spends):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals for JSON; amounts are exact decimals."""
-        with self._lock:
-            return {"spent": self._spent()}
+        return {"spent": self._spent()}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> PrivacyOdometer:
@@ -333,7 +489,7 @@ class PrivacyOdometer(_Spends):
         return result
 
     def __repr__(self) -> str:
-        return f"PrivacyOdometer({self._count:,} releases, rho {self.rho:.6g})"
+        return f"PrivacyOdometer({self._spent()['count']:,} releases, rho {self.rho:.6g})"
 
 
 def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
@@ -351,10 +507,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
         epsilon, delta = release, 0.0
     level = check.real(epsilon, "epsilon", least=0.0)
     probability = check.real(delta, "delta", least=0.0, most=1.0)
-    if concentrated:
-        # The zCDP level of randomised response, below e^2/2 (Harrison and Manurangsi 2025).
-        level = raised(level * math.tanh(0.5 * level), _TANH_ULPS)
-    return level, probability
+    return pure_zcdp(level) if concentrated else level, probability
 
 
 def _largest_rho(epsilon: float, delta: float) -> float:

@@ -12,9 +12,26 @@ from fastpriv.notions.registry import NOTIONS
 
 __all__ = ["LAWS", "Law", "compose_levels"]
 
+#: zCDP levels rho, and probabilities of failure. They are no notions of a single mechanism here:
+#: their levels come from privacy profiles and declarations.
+_ADDED = tuple(
+    Law(
+        notion,
+        notion,
+        notion,
+        "levels add",
+        "nothing: levels may be chosen after seeing earlier outputs",
+        source,
+    )
+    for notion, source in (
+        ("zcdp", "Bun and Steinke 2016, lemma 2.3; Feldman and Zrnic 2021 for chosen levels"),
+        ("delta", "union bound"),
+    )
+)
 #: The composition rule of every notion that has one, by its slug.
 LAWS: Mapping[str, Law] = MappingProxyType(
     {slug: notion.law for slug, notion in NOTIONS.items() if notion.law is not None}
+    | {law.notion: law for law in _ADDED}
 )
 
 

@@ -23,7 +23,9 @@ __all__ = ["shuffled"]
 _PEOPLE = 10**12
 #: Largest level of a randomised response; probabilities near e^-744 underflow.
 _HIGHEST = 740.0
-#: Maximum number of entries of all triples of distributions.
+#: Maximum number of values of a randomiser that is not a response: all pairs are compared.
+_VALUES = 32
+#: Maximum number of entries of the distributions of all pairs.
 _ENTRIES = 1 << 22
 
 
@@ -43,9 +45,10 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     Parameters
     ----------
     channel : channel or 2-D array
-        The local randomiser W[x, y] of one record. For k-ary randomised response of any size,
-        three rows suffice, also for every column of a :class:`fastpriv.RecordChannel` of
-        responses. Other channels take O(k^3 m) triples, with at most 4,194,304 entries.
+        The local randomiser W[x, y] of one record. For k-ary randomised response of any size, also
+        given as a matrix, three rows suffice, and so for every column of a
+        :class:`fastpriv.RecordChannel` of responses. Other channels may have 32 values and
+        hundreds of outputs; every pair of values takes about as long as one response.
     n : int
         Number of people, from 1 to 10^12.
 
@@ -96,7 +99,9 @@ def _laws(channel: AbstractChannel) -> tuple[Floats, bool]:
         return _response(channel.space.sizes[0], channel.epsilon), True
     kernels = channel.columns.kernels if isinstance(channel, RecordChannel) else None
     if kernels is None:
-        return channel.nearest_matrix(), False
+        matrix = channel.nearest_matrix()
+        known = _two_probabilities(matrix)
+        return (matrix, False) if known is None else (_reduced(len(matrix), *known), True)
     laws: Floats = np.ones((1, 1))
     for kind in kernels.assignment.tolist():
         kernel = kernels.distinct[kind]
@@ -115,19 +120,36 @@ def _response(k: int, epsilon: float) -> Floats:
             "Use a response with a lower level"
         )
     odds = math.exp(-epsilon)
-    rest = odds / (1.0 + (k - 1) * odds)
-    rows = k if k <= 4 else 3
-    laws = np.full((rows, min(k, 4)), rest)
-    np.fill_diagonal(laws, 1.0 / (1.0 + (k - 1) * odds))
+    return _reduced(k, 1.0 / (1.0 + (k - 1) * odds), odds / (1.0 + (k - 1) * odds))
+
+
+def _two_probabilities(matrix: Floats) -> tuple[float, float] | None:
+    """Return the probabilities of the true value and of each other one, if this is a response.
+
+    Outputs may be in any order.
+    """
+    k = len(matrix)
+    if k < 3 or matrix.shape[1] != k:
+        return None
+    stay, rest = float(matrix.max()), float(matrix.min())
+    largest = matrix == stay
+    known = (largest.sum(axis=0) == 1).all() and (largest.sum(axis=1) == 1).all()
+    return (stay, rest) if known and (matrix[~largest] == rest).all() else None
+
+
+def _reduced(k: int, stay: float, rest: float) -> Floats:
+    """Return a k-ary response with three values if k is above four, the other outputs merged."""
+    laws = np.full((k if k <= 4 else 3, min(k, 4)), rest)
+    np.fill_diagonal(laws, stay)
     if k > 4:
         laws[:, 3] = (k - 3) * rest
     return laws
 
 
 def _check_size(k: int, m: int) -> None:
-    """Refuse randomisers with too many triples of distributions."""
-    if k * (k - 1) * (k + 1) * m > _ENTRIES:
+    """Refuse randomisers with too many pairs of distributions."""
+    if (k > _VALUES and k**3 * m > _ENTRIES) or k * k * m > _ENTRIES:
         raise TooLarge(
-            f"a local randomiser of {k} values and {m} outputs has too many triples of laws to "
-            "shuffle; use a HammingChannel, or merge values or columns"
+            f"a local randomiser of {k} values and {m} outputs has too many triples of laws "
+            "to shuffle; use k-ary randomised response, or merge values or columns"
         )

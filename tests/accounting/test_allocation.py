@@ -10,6 +10,7 @@ from fastpriv.accounting.profile.steps.allocation import curve, lognormal_sums, 
 from oracles import allocation as oracle
 
 of = fp.accounting.random_allocation
+Profile = fp.accounting.PrivacyProfile
 
 
 def holds(bracket, value, slack=0.0):
@@ -70,7 +71,7 @@ def test_sums_of_any_number(t):
 def test_both_methods_agree_on_one_epoch():
     for epsilon in (0.1, 1.0):
         direct = allocation._one_epoch(1.0, 20, epsilon)
-        sums = allocation._by_sums(1.0, 20, epsilon)
+        sums = allocation.OneOf.delta(allocation.Allocated(1.0, 20), epsilon)
         assert sums[0] <= direct[1]
         assert direct[0] <= sums[1]
         assert sums[1] - sums[0] < 2e-3 * sums[1]
@@ -163,12 +164,183 @@ def test_composes_and_is_written():
         ((1.0, 0), "batches"),
         ((1.0, 5, -1), "epochs"),
         ((500.0, 100), "at most 1000"),
+        ((1.0, 5, 1, 0), "selected"),
+        ((1.0, 5, 1, 6), "selected must be at most the number of batches, 5; got 6"),
+        ((Profile.laplace(1.0, relation="replace-one"), 5), "absent, not replaced"),
+        ((Profile.zcdp(0.5), 5), "one step with a pair"),
+        ((Profile.laplace(1.0).self_compose(2), 5), "one step with a pair"),
+        ((Profile.laplace(1e-3), 5), "Add noise"),
+        ((Profile.laplace(1.0), 10**7), "batches must be at most"),
     ],
 )
 def test_what_is_refused(arguments, words):
     with pytest.raises(fp.InvalidInput, match=words):
         of(*arguments)
-    with pytest.raises(fp.InvalidInput, match="no tight pair"):
-        of(1.0, 5, relation="replace-one")
     with pytest.raises(fp.InvalidInput, match="sampled from"):
         of(1.0, 5).poisson_subsampled(0.5)
+
+
+# Several batches of an epoch, and other noise.
+
+
+@pytest.mark.slow(but=["1.0-0.5"])
+@pytest.mark.parametrize(("sigma", "epsilon"), [(2.0, 0.1), (2.0, 1.0), (1.0, 0.5), (0.6, 2.0)])
+def test_two_of_three_batches_by_integrals(sigma, epsilon):
+    expected = oracle.removed_delta_two_of_three(sigma, epsilon)
+    bracket = of(sigma, 3, selected=2).delta(epsilon)
+    assert bracket.lower <= expected * (1 + 1e-6)
+    assert expected * (1 - 1e-6) <= bracket.upper
+    assert bracket.lower > 0.85 * expected
+    assert bracket.upper < 1.35 * expected
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(1.0, 0.0), (1.0, 0.5), (0.5, 1.2), (3.0, 0.1)])
+def test_laplace_noise_on_two_batches_by_an_integral(scale, epsilon):
+    removed = oracle.laplace_one_of_two(scale, epsilon)
+    a = oracle.exp(-mpf(epsilon))
+    expected = max(removed, (oracle.laplace_one_of_two(scale, -epsilon) + a - 1) / a)
+    bracket = of(Profile.laplace(scale), 2).delta(epsilon)
+    assert bracket.lower <= expected * (1 + mpf(10) ** -12)
+    assert expected * (1 - mpf(10) ** -12) <= bracket.upper
+    assert bracket.width < 1e-4 * bracket.upper
+
+
+@pytest.mark.parametrize("t", [2, 3, 4, 5])
+@pytest.mark.parametrize("level", [0.5, 2.0])
+def test_responses_in_k_of_t_batches_by_enumeration(t, level):
+    one = np.array([np.exp(level), 1.0]) / (1.0 + np.exp(level))
+    step = Profile.from_epsilon_delta(level)
+    for k in range(1, t + 1):
+        profile = of(step, t, selected=k)
+        for epsilon in (0.0, 0.3, 1.0):
+            truth = oracle.enumerated((one, one[::-1], one[::-1]), t, k, epsilon)
+            bracket = profile.delta(epsilon)
+            assert bracket.lower <= truth * (1 + 1e-9) + 1e-15
+            assert truth * (1 - 1e-9) <= bracket.upper + 1e-15
+
+
+def test_all_batches_are_a_composition():
+    assert of(1.5, 4, 3, selected=4) == Profile.gaussian(1.5).self_compose(12)
+    laplace = Profile.laplace(2.0)
+    assert of(laplace, 4, 3, selected=4) == laplace.self_compose(12)
+    replaced = of(1.5, 4, selected=4, relation="replace-one")
+    assert replaced == Profile.gaussian(1.5, relation="replace-one").self_compose(4)
+
+
+@pytest.mark.slow(but=["1.0-100-10-0.07"])
+@pytest.mark.parametrize(
+    ("noise", "t", "k", "width"),
+    [
+        (1.0, 100, 10, 0.07),
+        (2.0, 100, 5, 0.02),
+        (0.5, 60, 2, 0.1),
+        (Profile.laplace(2.0), 40, 4, 0.01),
+    ],
+)
+def test_several_batches_from_both_sides(noise, t, k, width):
+    """Narrow, at most the blocks, at least the Gaussian test by the sum of all outputs."""
+    profile = of(noise, t, selected=k)
+    level = profile.epsilon(1e-5)
+    assert level.width < width * level.upper
+    blocks = of(noise, t // k).self_compose(k)
+    assert level.upper <= blocks.epsilon(1e-5).upper * (1 + 1e-6)
+    if not isinstance(noise, Profile):
+        assert level.upper >= Profile.gdp(k / (noise * np.sqrt(t))).epsilon(1e-5).lower
+    assert profile.epsilon(1e-5).lower >= of(noise, t).epsilon(1e-5).lower * (1 - 1e-3)
+
+
+@pytest.mark.slow
+def test_scores_of_one_batch_are_below_the_truth_and_near_it():
+    for sigma, t in ((0.5, 100), (1.0, 30), (2.0, 100)):
+        scored = allocation._scored(allocation.GaussianNoise(sigma), t, 1, False)
+        found = Profile({Found(scored): 1}).epsilon(1e-5)
+        truth = of(sigma, t).epsilon(1e-5)
+        assert 0.98 * truth.lower < found.lower <= truth.upper
+
+
+class Found(allocation.CurveStep):
+    """A step with given losses."""
+
+    levelwise = False
+
+    def __init__(self, given):
+        super().__init__(("found", id(given)))
+        self.given = given
+
+    def measure(self, flipped, up):
+        return self.given
+
+
+@pytest.mark.parametrize(("t", "k"), [(2, 1), (3, 1), (3, 2)])
+def test_a_replaced_record_by_enumeration(t, k):
+    """Discrete Laplace noise on 1, -1 or 0, shown as one of a few values."""
+    a, x = 0.8, np.arange(-6, 7)
+    laws = []
+    for centre in (1, -1, 0):
+        law = np.exp(-a * np.abs(x - centre)) * np.tanh(a / 2)
+        law[0] = np.exp(-a * (centre + 6)) / (1 + np.exp(-a))  # all below
+        law[-1] = np.exp(-a * (6 - centre)) / (1 + np.exp(-a))
+        assert law.sum() == pytest.approx(1.0, abs=1e-12)
+        laws.append(law)
+    profile = of(Profile.discrete_laplace(a), t, selected=k, relation="replace-one")
+    for epsilon in (0.0, 0.5, 1.0):
+        truth = oracle.enumerated(laws, t, k, epsilon)
+        bracket = profile.delta(epsilon)
+        assert bracket.lower <= truth * (1 + 1e-9)
+        assert truth * (1 - 1e-9) <= bracket.upper
+
+
+@pytest.mark.parametrize("noise", [3.0, Profile.laplace(3.0)])
+def test_a_replaced_record_from_both_sides(noise):
+    added, replaced = of(noise, 50), of(noise, 50, relation="replace-one")
+    level = replaced.epsilon(1e-4)
+    assert replaced.relation == "replace-one"
+    assert 1.5 * added.epsilon(1e-4).upper < level.lower
+    assert level.width < 0.07 * level.upper
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        of(Profile.laplace(1.0), 5, 2),
+        of(1.0, 5, 2, 3),
+        of(1.0, 5, 2, 3, relation="replace-one"),
+        of(1.0, 5, relation="replace-one"),
+        of(Profile.from_epsilon_delta(1.0), 4, selected=2, relation="replace-special"),
+    ],
+)
+def test_allocations_are_written(profile):
+    again = Profile.from_json(profile.to_json())
+    assert again == profile
+    assert hash(again) == hash(profile)
+    assert again.epsilon(1e-3) == profile.epsilon(1e-3)
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e-6, 0.25])
+@pytest.mark.parametrize("t", [2, 10])
+def test_any_channel_from_above(gap, t):
+    """No pair of a channel attains its curve at all levels, so the lower bound is zero."""
+    matrix = [[0.5 + gap, 0.5 - gap, 0.0], [0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]
+    step = Profile.of([matrix[0][:2], matrix[2][:2]] if gap < 0.1 else matrix)
+    profile = of(step.with_relation("add-or-remove"), t)
+    one = step.delta(0.0).upper
+    assert 0.0 <= profile.delta(0.0).lower <= profile.delta(0.0).upper
+    assert one / t <= profile.delta(0.0).upper <= one * (1 + 1e-6) + 1e-11
+
+
+@pytest.mark.parametrize("noise", [1.0, Profile.laplace(2.0)])
+def test_levels_whose_exponential_overflows(noise):
+    for level in (1e3, 1e300):
+        bracket = of(noise, 10).delta(level)
+        assert bracket.lower == 0.0 <= bracket.upper <= of(noise, 10).delta(600.0).upper < 1e-12
+
+
+def test_the_text_of_a_profile_names_the_batches():
+    laplace = fp.accounting.PrivacyProfile.laplace(2.0)
+    for profile, words in [
+        (fp.accounting.random_allocation(1.0, 3, selected=2), "Gaussian noise of 1 sens"),
+        (fp.accounting.random_allocation(1.0, 3, selected=2), "2 of 3 batches"),
+        (fp.accounting.random_allocation(laplace, 4, selected=2), "2 of 4 batches"),
+        (fp.accounting.random_allocation(laplace, 4), "2 sensitivities, one of 4 batches"),
+    ]:
+        assert words in repr(profile)

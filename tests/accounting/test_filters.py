@@ -17,13 +17,25 @@ RATIO = Fraction(3, 2)  # e^h
 H = math.log(1.5)
 
 
+def spends(budget, *step):
+    """Whether a filter charges a step; otherwise it must raise and spend nothing."""
+    before = budget.remaining
+    try:
+        budget.spend(*step)
+    except BudgetExceeded:
+        assert budget.remaining == before
+        assert not budget.admits(*step)
+        return False
+    return True
+
+
 def by_filter(budget, levels):
     """Whether a filter admits so many responses of each level."""
 
     @cache
     def admitted(counts):
         copy = PrivacyFilter.from_dict(budget.to_dict())
-        return all(copy.spend(k * H, n) for k, n in zip(levels, counts, strict=True))
+        return all(not n or spends(copy, k * H, n) for k, n in zip(levels, counts, strict=True))
 
     return admitted
 
@@ -97,7 +109,8 @@ def test_no_strategy_beats_the_odometer(delta):
     def shown(counts):
         odometer = PrivacyOdometer()
         for k, n in zip(levels, counts, strict=True):
-            odometer.spend(k * H, n)
+            if n:
+                odometer.spend(k * H, n)
         return odometer.epsilon(delta)
 
     @cache
@@ -142,31 +155,39 @@ def test_better_than_advanced_composition():
 
 def test_profiles_and_deltas():
     budget = PrivacyFilter(2.0, 1e-5, reserved=4e-6)
-    assert budget.spend(PrivacyProfile.gaussian(20.0), 3)
+    assert spends(budget, PrivacyProfile.gaussian(20.0), 3)
     assert budget.remaining["rho"] < 0.1
-    assert budget.spend((0.05, 2e-6))
-    assert budget.spend((0.05, 2e-6))
-    assert not budget.spend((0.0, 1e-9))
-    assert not budget.spend(PrivacyProfile.from_epsilon_delta(0.1, 1e-9))  # no zCDP
-    assert budget.spend(0.0, 10**9)
+    assert spends(budget, (0.05, 2e-6))
+    assert spends(budget, (0.05, 2e-6))
+    assert not spends(budget, (0.0, 1e-9))
+    assert not spends(budget, PrivacyProfile.from_epsilon_delta(0.1, 1e-9))  # no zCDP
+    assert spends(budget, 0.0, 10**9)
     basic = PrivacyFilter(1.0, 1e-6, rule="basic")
-    assert basic.spend(fp.accounting.PrivacyProfile.laplace(2.0))
-    assert basic.spend((0.25, 1e-6))
+    assert spends(basic, fp.accounting.PrivacyProfile.laplace(2.0))
+    assert spends(basic, (0.25, 1e-6))
     assert basic.remaining == {"epsilon": pytest.approx(0.25), "delta": 0.0}
-    assert not basic.spend(PrivacyProfile.gaussian(1.0))
+    assert not spends(basic, PrivacyProfile.gaussian(1.0))
 
 
 def test_ten_tenths_are_one():
     budget = PrivacyFilter(1.0)
-    assert all(budget.spend(0.1) for _ in range(10))
+    assert all(spends(budget, 0.1) for _ in range(10))
     assert budget.remaining["epsilon"] == 0.0
-    assert not budget.spend(5e-324)
+    assert not spends(budget, 5e-324)
+
+
+def charged(budget, level):
+    try:
+        budget.spend(level)
+    except BudgetExceeded:
+        return False
+    return True
 
 
 def test_threads_never_overspend():
     budget = PrivacyFilter(1.0)
     with ThreadPoolExecutor(8) as pool:
-        admitted = sum(pool.map(lambda _: budget.spend(0.01), range(300)))
+        admitted = sum(pool.map(lambda _: charged(budget, 0.01), range(300)))
     assert admitted == 100
 
 
@@ -187,6 +208,50 @@ def test_kept_and_read():
         PrivacyFilter.from_dict(spent)
 
 
+def test_filters_live_in_files(tmp_path):
+    path = tmp_path / "filter"
+    with PrivacyFilter.open(path, 2.0, 1e-6, relation="add-or-remove") as budget:
+        first = budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me")
+        assert budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me") == first
+        with pytest.raises(InvalidInput, match="belongs to spend 1"):
+            budget.spend(0.1, key="k")
+        assert budget.spend(0.1, dry_run=True).digest is None
+        left = budget.remaining
+        read = pickle.loads(pickle.dumps(budget))
+        assert read.remaining == left
+        read.close()
+    with PrivacyFilter.open(path) as budget, PrivacyFilter.open(path, 2.0, 1e-6) as other:
+        assert budget.remaining == left == PrivacyFilter.from_dict(budget.to_dict()).remaining
+        assert (budget.epsilon, budget.rule, budget.relation) == (2.0, "zcdp", "add-or-remove")
+        assert [(r.label, r.count, r.actor) for r in other.history()] == [("a", 3, "me")]
+        with pytest.raises(BudgetExceeded, match="zcdp"):
+            other.spend(1.5)
+        other.spend(0.1)
+        assert budget.remaining["rho"] < left["rho"]
+        budget.ledger.verify()
+    for wrong in (
+        lambda: PrivacyFilter.open(path, 3.0, 1e-6),
+        lambda: PrivacyFilter.open(path, 2.0, 1e-6, rule="basic"),
+        lambda: PrivacyOdometer.open(path),
+    ):
+        with pytest.raises(InvalidInput, match="is not of"):
+            wrong()
+    Ledger.open(tmp_path / "ledger", {"dp": 1.0}).close()
+    with pytest.raises(InvalidInput, match="no filter"):
+        PrivacyFilter.open(tmp_path / "ledger")
+
+
+def test_odometers_live_in_files(tmp_path):
+    twin = PrivacyOdometer()
+    twin.spend(0.3, 2)
+    with PrivacyOdometer.open(tmp_path / "odometer") as odometer:
+        odometer.spend(0.3, 2, key="k")
+        odometer.spend(0.3, 2, key="k")
+    with PrivacyOdometer.open(tmp_path / "odometer") as odometer:
+        assert odometer.epsilon(1e-6) == twin.epsilon(1e-6)
+        assert len(odometer.history()) == 1
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -203,6 +268,7 @@ def test_kept_and_read():
         lambda: PrivacyFilter(1.0).spend((0.1,)),
         lambda: PrivacyFilter(1.0).spend((0.1, 2.0)),
         lambda: PrivacyFilter(1.0).spend(0.1, -1),
+        lambda: PrivacyFilter(1.0).spend(0.1, 0),
         lambda: PrivacyFilter(1.0).spend(0.1, 1.5),
         lambda: PrivacyFilter.from_dict({"epsilon": 1.0}),
         lambda: PrivacyOdometer().spend((0.1, 1e-6)),
@@ -218,8 +284,8 @@ def test_input_that_means_nothing(make):
 
 
 def test_edges():
-    assert PrivacyFilter(0.0, 1e-6).spend(0.0)
-    assert not PrivacyFilter(0.0, 0.0).spend(1e-300)
+    assert spends(PrivacyFilter(0.0, 1e-6), 0.0)
+    assert not spends(PrivacyFilter(0.0, 0.0), 1e-300)
     odometer = PrivacyOdometer()
     odometer.spend(1.0)
     assert odometer.epsilon(0.0) == math.inf

@@ -69,7 +69,7 @@ def test_other_profiles_have_a_relation():
     assert noise.sampled_with_replacement(1, 10, relation=SPECIAL).relation == SPECIAL
     assert PrivacyProfile.gaussian(1.0).poisson_subsampled(0.1).relation == ADDED
     assert PrivacyProfile({}, None).relation == ADDED
-    with pytest.raises(InvalidInput, match="relation must be one of"):
+    with pytest.raises(InvalidInput, match="must be one of add-or-remove"):
         PrivacyProfile({}, "remove")
 
 
@@ -165,7 +165,7 @@ def test_a_relation_may_be_given_to_a_ledger(tmp_path):
         ledger.spend(fp.HammingChannel(2, 2, 0.1))
     with pytest.raises(InvalidInput, match="relation must be 'replace-one', that of the ledger"):
         Ledger.open(path, relation=ADDED)
-    with pytest.raises(InvalidInput, match="relation must be one of"):
+    with pytest.raises(InvalidInput, match="must be one of add-or-remove"):
         Ledger({"dp": 1.0}, relation="remove")
     assert Ledger({"dp": 1.0}, relation=SPECIAL).relation == SPECIAL
 
@@ -197,7 +197,7 @@ def test_filters_and_odometers_have_one_relation(make):
     assert make(relation=SPECIAL).relation == SPECIAL
     with pytest.raises(InvalidInput, match="do not compose"):
         make(relation=SPECIAL).spend(PrivacyProfile.of(BIT))
-    with pytest.raises(InvalidInput, match="relation must be one of"):
+    with pytest.raises(InvalidInput, match="must be one of add-or-remove"):
         make(relation="remove")
 
 
@@ -213,11 +213,32 @@ def test_profiles_without_a_relation_are_refused(without):
 
 
 def earlier(path, relation):
-    """Make a file one of an earlier version, which kept a relation only where some spend had."""
+    """Make a file one of the first version, which kept a relation only where some spend had."""
+    with Ledger.open(path) as ledger:
+        text = json.loads(ledger.to_json())
+    path.unlink()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 1")
-    connection.execute("DROP TABLE IF EXISTS relation")
-    connection.execute("DROP TABLE IF EXISTS seal")
+    connection.executescript(
+        "CREATE TABLE ledger (budget TEXT, entries INTEGER, spent TEXT, prior TEXT);"
+        "CREATE TABLE part (id INTEGER PRIMARY KEY, text TEXT UNIQUE, count TEXT);"
+        "CREATE TABLE entry (number INTEGER PRIMARY KEY, time TEXT, label TEXT, count INTEGER, "
+        "charged TEXT, part INTEGER REFERENCES part);"
+        "PRAGMA application_id = 1718645366; PRAGMA user_version = 1;"
+    )
+    counts = {}
+    for entry in text["entries"]:
+        if entry["part"] is not None:
+            counts[entry["part"]] = counts.get(entry["part"], 0) + entry["count"]
+    for part, count in counts.items():
+        connection.execute("INSERT INTO part (text, count) VALUES (?, ?)", (part, str(count)))
+    for entry in text["entries"]:
+        values = [entry.get(name) for name in ("number", "time", "label", "count")]
+        connection.execute(
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, (SELECT id FROM part WHERE text = ?))",
+            (*values, json.dumps(entry["charged"]), entry["part"]),
+        )
+    totals = json.dumps(text["budget"]), len(text["entries"]), json.dumps(text["spent"]), None
+    connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", totals)
     if relation is not None:
         connection.execute("CREATE TABLE relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
         connection.execute("INSERT INTO relation VALUES (0, ?)", (relation,))
@@ -225,11 +246,10 @@ def earlier(path, relation):
     connection.close()
 
 
-def version(path):
-    connection = sqlite3.connect(path)
-    ((found,),) = connection.execute("PRAGMA user_version")
-    connection.close()
-    return found
+def recorded(path):
+    """Whether all spends of a ledger were checked against its relation."""
+    with Ledger.open(path) as ledger:
+        return json.loads(ledger.to_json())["recorded"]
 
 
 CURVE, PURE = {"approximate-dp": (9.0, 1e-5)}, {"dp": 9.0}
@@ -257,7 +277,9 @@ def test_ledgers_of_earlier_versions(tmp_path, budget, spends, stored, found):
         spent, text = ledger.spent, json.loads(ledger.to_json())
     earlier(path, stored)
     del text["recorded"]
-    text["relation"] = stored
+    names = ("number", "time", "label", "count", "charged", "part")
+    entries = [{name: each.get(name) for name in names} for each in text["entries"]]
+    text |= {"relation": stored, "version": 1, "entries": entries}
     others = {
         ADDED: PrivacyProfile.laplace(90.0),
         REPLACED: fp.HammingChannel(2, 2, 0.01),
@@ -273,11 +295,11 @@ def test_ledgers_of_earlier_versions(tmp_path, budget, spends, stored, found):
                 if relation != found:
                     with pytest.raises(InvalidInput, match=f"open it with relation={relation!r}"):
                         ledger.spend(other)
-        assert version(where) == 1
+        assert not recorded(where)
         with Ledger.open(where) as ledger:
             assert ledger.relation == found
             ledger.spend(others[found])
-        assert version(where) == 2
+        assert recorded(where)
         with Ledger.open(where) as ledger:
             assert ledger.relation == found
             for relation, other in others.items():
@@ -450,7 +472,7 @@ SHORT = {
     "huge noise": lambda: PrivacyProfile.gaussian(HUGE),
     "huge shuffle": lambda: fp.accounting.shuffled(BIT, HUGE),
     "huge allocation": lambda: fp.accounting.random_allocation(1.0, HUGE),
-    "allocation": lambda: fp.accounting.random_allocation(1.0, 5, relation=REPLACED),
+    "allocation": lambda: fp.accounting.random_allocation(1.0, 5, relation="x" * 999),
     "huge pair": lambda: Ledger({"approximate-dp": (HUGE, HUGE)}),
     "long budget": lambda: Ledger({"approximate-dp": {"epsilon" * 9: HUGE, "x" * 999: [1] * 999}}),
     "long relation": lambda: PrivacyProfile.gaussian(1.0, relation="x" * 999),
@@ -492,5 +514,5 @@ def test_a_curve_may_be_stated_for_another_relation():
     assert stated.epsilon(0.0) == count.epsilon(0.0)
     assert stated.compose(PrivacyProfile.of(BIT)).relation == REPLACED
     for wrong in (None, "remove"):
-        with pytest.raises(InvalidInput, match="relation must be one of"):
+        with pytest.raises(InvalidInput, match="must be one of add-or-remove"):
             count.with_relation(wrong)

@@ -358,3 +358,22 @@ def test_bad_randomisers_and_levels():
         profile.delta(-1.0)
     with pytest.raises(InvalidInput, match="delta"):
         profile.epsilon(math.nan)
+
+
+@pytest.mark.parametrize("k", [3, 16, 128])
+def test_a_response_given_as_a_matrix(k):
+    """Recognised from its entries, with outputs in any order."""
+    odds = math.exp(2.0)
+    matrix = np.full((k, k), 1.0 / (odds + k - 1.0))
+    np.fill_diagonal(matrix, odds / (odds + k - 1.0))
+    expected = fp.accounting.shuffled(fp.HammingChannel(1, k, 2.0), 1000).delta(0.1)
+    for rows in (matrix, matrix[:, np.random.default_rng(1).permutation(k)]):
+        found = fp.accounting.shuffled(rows, 1000).delta(0.1)
+        assert found.lower == pytest.approx(expected.lower, rel=1e-9)
+        assert found.upper == pytest.approx(expected.upper, rel=1e-9)
+
+
+def test_other_matrices_of_many_values_are_refused():
+    matrix = np.random.default_rng(1).dirichlet(np.ones(64), size=64)
+    with pytest.raises(TooLarge, match="64 values and 64 outputs"):
+        fp.accounting.shuffled(matrix, 1000)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv.accounting.profile.composition import (
     Bounds,
     ChernoffCurve,
@@ -165,6 +165,14 @@ class Cases:
             low = max(low, part.epsilon(delta)[0])
         return certified(low, high)
 
+    def rough(self, epsilon: float) -> float:
+        """Return about delta at a level, to guide a search; NaN where no estimate is cheap."""
+        if self._alone is not None:
+            return math.nan
+        curves = [upper for upper, _, _ in self.cases if upper is not None]
+        known = [curve.rough(epsilon) for curve in curves if isinstance(curve, ContinuousCurve)]
+        return max(known) if known and len(known) == len(curves) else math.nan
+
     def guaranteed(self, delta: float) -> float:
         """Upper bound on epsilon alone."""
         if self._alone is not None:
@@ -188,13 +196,13 @@ class Cases:
         low = high = 0.0
         more = sum(k * part.log_moment(s) for part, k in self._moments)
         for flipped in self._orders:
-            above = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
+            above = [*atoms, *_measures(self._sampled, flipped, True)]
             try:
                 high = max(high, more + _log(self._directed(flipped, False), above, s, True))
             except NoBound:  # no upper bound
                 high = math.inf
         for flipped in self._orders_below:
-            reached = [(p.measure(flipped, False), k) for p, k in self._reached]
+            reached = _measures(self._reached, flipped, False)
             for candidate in common(self._atoms):
                 below = [*candidate, *reached]
                 with suppress(NoBound):
@@ -252,7 +260,7 @@ class Cases:
         """Upper bounds, one per direction, with the given losses in place of the channels."""
         result: list[Curve] = []
         for flipped in self._orders:
-            finite = [*atoms, *((p.measure(flipped, True), k) for p, k in self._sampled)]
+            finite = [*atoms, *_measures(self._sampled, flipped, True)]
             pairs = self._directed(flipped, False)
             if self._moments:
                 result.append(ChernoffCurve(self._moments, Composition(pairs, finite)))
@@ -268,7 +276,7 @@ class Cases:
         together = self._sampled if sum(self._parts.values()) == 1 else self._reached
         result: list[Curve] = []
         for flipped in self._orders_below:
-            sampled = [(part.measure(flipped, False), k) for part, k in together]
+            sampled = _measures(together, flipped, False)
             pairs = self._directed(flipped, True)
             witnesses = _witnesses(envelopes)
             if pairs:  # each witness needs an integral: use a subset
@@ -294,7 +302,8 @@ class Cases:
     @cached_property
     def _levelwise(self) -> list[CurveStep]:
         """Steps whose own curve is more accurate than their discrete losses."""
-        return [part for part, _ in self._sampled if isinstance(part, CurveStep)]
+        curves = (part for part, _ in self._sampled if isinstance(part, CurveStep))
+        return [part for part in curves if part.levelwise]
 
     @cached_property
     def _reached(self) -> list[tuple[SampledFinite, int]]:
@@ -326,7 +335,7 @@ class Cases:
     def _joint(self) -> list[Chosen | ChernoffCurve]:
         """Joint bounds for several bounded-range mechanisms, tighter than composed envelopes."""
         ranges = [(pair, k) for pair, k in self._pairs if isinstance(pair, Interval)]
-        ranges = [(pair, k) for pair, k in ranges if not pair.attained and pair.q == 1.0]
+        ranges = [(pair, k) for pair, k in ranges if not pair.atoms and pair.q == 1.0]
         whole = sum(k for _, k in ranges)
         if whole < 2 or len(ranges) < len(self._pairs) + len(self._atoms) + len(self._sampled):
             return []
@@ -399,6 +408,13 @@ def dominating(atoms: Mapping[FiniteStep, int]) -> list[tuple[DiscreteLosses, in
     return list(result.values())
 
 
+def _measures(
+    steps: list[tuple[SampledFinite, int]], flipped: bool, up: bool
+) -> list[tuple[DiscreteLosses, int]]:
+    """Return the losses of steps in one direction, with their numbers."""
+    return [(m, k * count) for part, k in steps for m, count in part.measures(flipped, up)]
+
+
 def _bracket(below: Curve, above: Curve) -> Delta:
     """Return the bracket of delta in one direction, as a function of the level."""
     if below is above:
@@ -435,4 +451,4 @@ def _log(pairs: list[tuple[Directed, int]], finite: Releases, s: float, up: bool
             log, error = term.log_moments(s, np.zeros(1), 1e-14 / k)
             total += k * (float(log[0].real) + sign * float(error[0]))
     slack = math.fsum(k * (measure.error + s * measure.off) for measure, k in finite)
-    return total + sign * (slack + 8.0 * ULP * abs(total))
+    return total + sign * (slack + roundoff(8.0) * abs(total))

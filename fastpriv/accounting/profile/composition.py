@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP, exp_up, lowered, raised
+from fastpriv._core.rounding import LEAST, exp_up, lowered, raised, roundoff
 from fastpriv._core.search import bisect, golden
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import Releases, Step, discrete_cumulant
@@ -27,6 +27,11 @@ Bounds = tuple[float, float]
 
 #: Relative error of saddle points, which are used only to guide the search.
 _SADDLE_ERROR = 1e-3
+#: Longest step of the search for a saddle point, on ln s, and the largest number of steps.
+_SADDLE_STEP = math.log(8.0)
+_SADDLE_STEPS = 200
+#: Largest level at which Chernoff's inequality is evaluated: products with it do not overflow.
+_FAR = 1e150
 #: Largest saddle point, and the inverse of the smallest one.
 _SADDLE_RANGE = 1e18
 #: Relative accuracy of the moments in Chernoff's bound.
@@ -39,8 +44,8 @@ class Losses(Protocol):
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
         """Return ln M(c + i angle), and bounds on its error."""
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
-        """Bound |M(c + i angle)| / M(c) for each angle and all larger ones."""
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
+        """Bound |M(c + i angle)| / M(c) for each angle and all larger ones, cheaply if not fine."""
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         """Return ln M(s) and its first two derivatives; used only to guide the search."""
@@ -90,42 +95,57 @@ def cumulant(terms: Terms, s: float) -> tuple[float, float, float]:
 
 def tilt_at(terms: Terms, t: float) -> float:
     """Return the saddle point of K(s) - s t - ln(s (s + 1)), to three digits."""
-    return _rising(lambda s: cumulant(terms, s)[1] - t - 1.0 / s - 1.0 / (1.0 + s))
+
+    def slope(s: float) -> tuple[float, float]:
+        _, slope, curve = cumulant(terms, s)
+        rest = 1.0 / s + 1.0 / (1.0 + s)
+        return slope - t - rest, curve + 1.0 / s**2 + 1.0 / (1.0 + s) ** 2
+
+    return _rising(slope)
 
 
 def tilt_for(terms: Terms, log_delta: float) -> float:
     """Return the saddle point for the t at which delta is about e^log_delta."""
 
-    def short(s: float) -> float:
+    def short(s: float) -> tuple[float, float]:
         value, slope, curve = cumulant(terms, s)
-        share = math.log(2.0 + math.sqrt(2.0 * math.pi * max(curve, 0.0)) * s * (1.0 + s))
-        return log_delta - (value - s * slope - share)
+        wide = math.sqrt(2.0 * math.pi * max(curve, 0.0))
+        share = 2.0 + wide * s * (1.0 + s)
+        rise = s * curve + wide * (1.0 + 2.0 * s) / share
+        return log_delta - (value - s * slope - math.log(share)), rise
 
     return _rising(short)
 
 
-def _rising(value: Callable[[float], float]) -> float:
+def _rising(value: Callable[[float], tuple[float, float]]) -> float:
     """Return the root of an increasing function of s > 0, to three digits.
 
-    Overflow counts as a positive value.
+    The function returns its value and its derivative, for Newton steps on ln s. Overflow counts as
+    a positive value.
     """
-
-    def positive(s: float) -> bool:
+    low, high, s = 1.0 / _SADDLE_RANGE, _SADDLE_RANGE, 1.0
+    for _ in range(_SADDLE_STEPS):
         try:
             with np.errstate(all="ignore"):
-                result = value(s)
+                found, rise = value(s)
         except (NoBound, OverflowError):
-            return True
-        return not result < 0.0
-
-    low, high = 1.0, 1.0
-    if positive(1.0):
-        while low > 1.0 / _SADDLE_RANGE and positive(low):
-            high, low = low, low / 8.0
-    else:
-        while high < _SADDLE_RANGE and not positive(high):
-            low, high = high, high * 8.0
-    return bisect(lambda s: not positive(s), low, high, relative=_SADDLE_ERROR, geometric=True)[0]
+            found, rise = math.inf, math.inf
+        if found < 0.0:
+            low = s
+        else:
+            high = s
+        step = -found / (s * rise) if 0.0 < s * rise < math.inf and found < math.inf else math.nan
+        if not math.isfinite(step):
+            step = _SADDLE_STEP if found < 0.0 else -_SADDLE_STEP
+        following = s * math.exp(min(max(step, -_SADDLE_STEP), _SADDLE_STEP))
+        if abs(step) <= _SADDLE_ERROR:
+            return following
+        if not low < following < high:
+            following = math.sqrt(low) * math.sqrt(high)
+        if high <= low * (1.0 + _SADDLE_ERROR):
+            return low  # the function is known there; above it may overflow
+        s = following
+    return s
 
 
 def share(c: float) -> float:
@@ -175,7 +195,7 @@ class Composition:
     @cached_property
     def mass_error(self) -> float:
         """Relative error of the masses of discrete losses, summed over steps."""
-        return math.fsum(k * (m.error + 8.0 * ULP) for m, k in self.finite)
+        return math.fsum(k * (m.error + roundoff(8.0)) for m, k in self.finite)
 
     @cached_property
     def loss_error(self) -> float:
@@ -221,7 +241,7 @@ class Composition:
         if math.inf in tops:
             return math.inf, math.inf
         total = math.fsum(tops)
-        slack = 8.0 * ULP * (math.fsum(map(abs, tops)) + abs(self.shift))
+        slack = roundoff(8.0) * (math.fsum(map(abs, tops)) + abs(self.shift))
         return max(total - slack - 2.0 * self.loss_error, 0.0), max(total + slack, 0.0)
 
     def tilt_at(self, t: float) -> float:
@@ -239,6 +259,7 @@ class Composition:
         high = self.infinite[1]
         if high >= 1.0 or t >= self.top[1]:
             return high
+        t = min(t, _FAR)  # delta does not increase
         try:
             with in_range():
                 at = self.tilt_at(t)
@@ -359,6 +380,13 @@ class RenyiStep(Step):
         ]
         return raised(float(np.interp(s, at, values)), 16.0)
 
+    def group(self, k: int) -> RenyiStep | None:
+        """Return the level of databases that differ in k records; None if orders are given."""
+        if self.orders:
+            return None
+        slope = raised(k * math.fsum(1.0 / i for i in range(1, k + 1)), 4.0)
+        return RenyiStep((), (), raised(k * k * self.rho, 4.0), raised(slope * self.xi, 4.0))
+
     @property
     def is_trivial(self) -> bool:
         """Whether neighbours have the same distribution."""
@@ -384,7 +412,7 @@ class ChernoffCurve:
         if not log < 700.0:
             return 1.0
         # Moments do not bound the losses, so the bound stays positive even if it underflows.
-        finite = max(math.exp(log + 8.0 * ULP * (abs(log) + 1.0)) * (1.0 + 1e-12), LEAST)
+        finite = max(math.exp(log + roundoff(8.0) * (abs(log) + 1.0)) * (1.0 + 1e-12), LEAST)
         return min(raised(self.infinite[1] + finite, 2.0), 1.0)
 
     def delta(self, t: float) -> Bounds:
@@ -404,7 +432,7 @@ class ChernoffCurve:
         best = min(result)
         if not math.isfinite(best):
             return 0.0, math.inf
-        return 0.0, max(best + 16.0 * ULP * (abs(best) + 1.0), 0.0)
+        return 0.0, max(best + roundoff(16.0) * (abs(best) + 1.0), 0.0)
 
     def guaranteed(self, delta: float) -> float:
         """Upper bound on the smallest t with delta(t) <= delta."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv._core.rounding import ULP, directed, lowered
+from fastpriv._core.rounding import directed, lowered, roundoff
 from fastpriv._core.validation import Floats, Ints
 
 # Measures on privacy losses: pairs of output distributions, represented by likelihood ratios.
@@ -61,6 +61,10 @@ class Step:
 
     def declared_rho(self) -> float | None:
         """Return rho if only a zCDP level is known of the step; None for other steps."""
+        return None
+
+    def replacement(self) -> DiscreteLosses | None:
+        """Return losses, rounded down, that a replaced record attains; None if not known."""
         return None
 
 
@@ -236,7 +240,7 @@ def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
     apart = 2.5 * apart + 2.0 * sum(totals)
     finite = (first > 0.0) & (second > 0.0)
     p, q = (law[finite].astype(np.longdouble) for law in (first, second))
-    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - 4.0 * ULP)
+    lost = math.fsum(first[second == 0.0].tolist()) * (1.0 - 2.0 * apart - roundoff(4.0))
     infinite = min(max(lost, 0.0), 1.0)
     if not len(p):
         return DiscreteLosses(np.zeros(0), np.zeros(0, dtype=np.longdouble), infinite, 0.0)
@@ -251,5 +255,5 @@ def pair_measure(first: Floats, second: Floats, error: Error) -> DiscreteLosses:
     size = float(np.abs(np.log(masses)).max())
     fuzz = apart + (16.0 + len(p) + 4.0 * size) * FINE
     off = 2.0 * apart + 8.0 * FINE * float(sizes.max())
-    off += 2.0 * ULP * (abs(float(shift)) + float(result[-1]))
+    off += roundoff(2.0) * (abs(float(shift)) + float(result[-1]))
     return DiscreteLosses(result, np.log(masses), infinite, fuzz, step, float(shift), off)

@@ -9,13 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpriv._core.rounding import ULP
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import (
     FINE,
@@ -38,8 +39,6 @@ Rule = TypeVar("Rule")
 #: Logarithms of moments, and bounds on their errors.
 LogMoments = tuple[Complexes, Floats]
 
-#: Entries of an array over angles and nodes that are processed in one block.
-_BLOCK = 1 << 17
 #: Maximum number of entries of such an array; above it, one Fourier transform is used.
 _WORK = 1 << 21
 #: Largest log-scale at which a moment is summed as its excess over one.
@@ -102,6 +101,13 @@ class Nodes:
     extra_q: float = 0.0
 
 
+@cache
+def gauss_legendre(count: int) -> tuple[Floats, Floats]:
+    """Return the points and weights of the Gauss-Legendre rule on [-1, 1]."""
+    at, weights = np.polynomial.legendre.leggauss(count)
+    return at, weights
+
+
 class RecentRules:
     """Cache of the most recently used quadratures, limited in bytes."""
 
@@ -142,31 +148,32 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
         tilted = np.exp(nodes.logs - scale + c * L)
         plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
         top = np.maximum(np.maximum(tilted, weights), plain)
-    spread = np.abs(L) * 4.0 * ULP
-    rel = (nodes.fuzz + (8.0 + np.sqrt(len(L)) + np.abs(nodes.logs)) * ULP) * tilted
+    spread = roundoff(np.abs(L) * 4.0)
+    rel = (nodes.fuzz + roundoff(8.0 + np.sqrt(len(L)) + np.abs(nodes.logs))) * tilted
     whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
     # If exponentials overflow, their weights underflow, so both are summed in one exponent below.
     if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
         rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
-        rounding += 4.0 * ULP * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
+        rounding += roundoff(4.0) * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
         far = rounding > 2.0 * whole
         if far.any() and not far.all():
             return _joined(nodes, c, angles, far)
         if not far.any():
             return _log1p(
-                math.exp(scale)
-                * _blocks(w, L, lambda z, v: (_excess(z, v, L) * weights).sum(axis=1))
+                math.exp(scale) * _excess_sums(L, weights, c, angles)
                 + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
                 rounding
                 + nodes.remainder(np.abs(angles), 0.0)
                 + len(L) * 2.0**-1060 * (1.0 + size),
             )
-    values = _blocks(w, L, lambda z, _: np.exp(nodes.logs - scale + z).sum(axis=1))
+    sums = np.empty((2, len(angles)))
+    kernels.turned_sums(L, tilted, np.asarray(angles, dtype=np.float64), sums)
+    values = sums[0] + 1j * sums[1]
     error = whole + nodes.remainder(np.abs(angles), scale) + len(L) * 2.0**-1060
     lost = 2.0 * error >= np.abs(values)
     values = np.where(lost, 2.0 * error, values)
     share = np.where(lost, _LOST_LOG_ERROR, error / np.maximum(np.abs(values) - error, 1e-300))
-    return np.asarray(scale + np.log(values), dtype=np.complex128), share + 4.0 * ULP * scale
+    return np.asarray(scale + np.log(values), dtype=np.complex128), share + roundoff(4.0) * scale
 
 
 def _joined(nodes: Nodes, c: float, angles: Floats, far: NDArray[np.bool_]) -> LogMoments:
@@ -193,17 +200,17 @@ def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats
     with np.errstate(under="ignore"):
         tilted = np.exp(exponents - scale)
     values, error = uniform_sums(nodes.losses, tilted, tau, count)
-    unit = nodes.fuzz + (8.0 + np.abs(nodes.logs) + 4.0 * abs(c) * L) * ULP
-    off = (L * 8.0 * ULP + nodes.off) * tilted
+    unit = nodes.fuzz + roundoff(8.0 + np.abs(nodes.logs) + 4.0 * abs(c) * L)
+    off = (roundoff(L * 8.0) + nodes.off) * tilted
     errors = error * float(tilted.sum()) + float((unit * tilted).sum()) + size * float(off.sum())
     errors = (errors + nodes.remainder(angles, scale) + len(L) * 2.0**-1060) * (1.0 + 1e-9)
     # A value smaller than its error is replaced by the error.
     lost = np.abs(values) < errors
     values, errors = np.where(lost, errors, values), np.where(lost, 2.0 * errors, errors)
     logs = scale + np.log(values)
-    return np.asarray(logs, dtype=np.complex128), np.log1p(errors / np.abs(values)) + 8.0 * ULP * (
-        1.0 + abs(scale)
-    )
+    return np.asarray(logs, dtype=np.complex128), np.log1p(errors / np.abs(values)) + roundoff(
+        8.0
+    ) * (1.0 + abs(scale))
 
 
 def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
@@ -212,26 +219,27 @@ def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
     If |cL| <= 1, the bound is of second order; otherwise |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
     """
     L = np.abs(nodes.losses)
-    unit = nodes.fuzz + (40.0 + math.sqrt(len(L))) * ULP
+    unit = nodes.fuzz + roundoff(40.0 + math.sqrt(len(L)))
     near = np.abs(c) * L <= 1.0
     second = (top * L * L * unit)[near].sum()
-    third = (top * L**3)[near].sum() * 24.0 * ULP
+    third = roundoff((top * L**3)[near].sum() * 24.0)
     plain = (top * unit)[~near].sum()
-    turned = (top * L)[~near].sum() * 24.0 * ULP
+    turned = roundoff((top * L)[~near].sum() * 24.0)
     first = (top * L * nodes.off).sum()
     error = (size * size + size) * (0.5 * second + first) + (size**3 + size) * third
     return np.asarray(error + (2.0 + 2.0 * size) * plain + size * turned)
 
 
-def _blocks(w: Complexes, L: Floats, add: Callable[[Complexes, Complexes], Complexes]) -> Complexes:
-    """Return the sums over nodes for every w, computed in blocks of rows."""
-    result = np.empty(len(w), dtype=np.complex128)
-    rows = max(1, _BLOCK // len(L))
+def _excess_sums(L: Floats, weights: Floats, c: float, angles: Floats) -> Complexes:
+    """Return the sums of weights times g_w(L) at all angles."""
+    sums = np.empty((2, len(angles)))
     with np.errstate(under="ignore"):
-        for start in range(0, len(w), rows):
-            part = w[start : start + rows, None]
-            result[start : start + rows] = add(part * L, part)
-    return result
+        plain = _second(L.astype(np.complex128)).real
+        grown = np.exp(c * L)
+    kernels.excess_sums(
+        L, weights, grown, np.ascontiguousarray(plain), c, np.asarray(angles, np.float64), sums
+    )
+    return np.asarray(sums[0] + 1j * sums[1])
 
 
 def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
@@ -260,7 +268,7 @@ def _series(z: Complexes) -> Complexes:
 def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     """Return ln(1 + z) and a bound on its error, if z has at most the given error."""
     size = np.abs(1.0 + z)
-    share = error + 8.0 * ULP * np.abs(z)
+    share = error + roundoff(8.0) * np.abs(z)
     lost = 2.0 * share >= size
     with np.errstate(divide="ignore"):
         logs = np.where(lost, np.log(2.0 * np.maximum(share, 1e-300)), log_one_plus(z))
@@ -303,10 +311,10 @@ def log_sum_above(nodes: Nodes, c: float) -> float:
     logs = nodes.logs + c * nodes.losses
     most = float(logs.max())
     sizes = np.abs(nodes.logs) + 2.0 * np.abs(c * nodes.losses) + abs(most)
-    errors = nodes.fuzz + abs(c) * nodes.off + ULP * (8.0 + len(logs) + sizes)
+    errors = nodes.fuzz + abs(c) * nodes.off + roundoff(8.0 + len(logs) + sizes)
     with np.errstate(under="ignore"):
         total = float((np.exp(logs - most) * (1.0 + 2.0 * errors)).sum())
-    return most + math.log(total) + 8.0 * ULP * (1.0 + abs(most))
+    return most + math.log(total) + roundoff(8.0) * (1.0 + abs(most))
 
 
 def spread(nodes: Nodes, c: float) -> float:
@@ -403,7 +411,7 @@ def uniform_sums(
     begin = 2.0 * math.pi * (((int(nearest[0]) - _REACH) % length) * np.arange(angles) % length)
     values = values * np.exp(1j * (begin / length))
     wraps = 64.0 + len(grid) / length
-    unit = ULP * (64.0 + 8.0 * math.log2(length) + wraps) + (FINE if crowded else ULP) * most
+    unit = roundoff(64.0 + 8.0 * math.log2(length) + wraps) + (FINE if crowded else ULP) * most
     return values, math.exp(_WIDTH / 64.0) * (_SPREAD_ERROR + unit) * (1.0 + 1e-9)
 
 
@@ -458,6 +466,8 @@ class ContinuousStep(Step, ABC):
     closed_form_up_to: int = 1
     #: Whether the outputs can be partitioned into ``cells``.
     can_be_cut: bool = True
+    #: Whether the largest and the smallest loss are atoms of equal size and opposite sign.
+    has_atoms: bool = False
     #: Steps and probabilities, if one step is chosen at random and the choice is public.
     choices: tuple[tuple[float, ContinuousStep], ...] = ()
     #: Relative error of these probabilities.
@@ -498,8 +508,11 @@ class ContinuousStep(Step, ABC):
         nodes = self.nodes(c, float(np.abs(angles).max(initial=0.0)), tolerance)
         return log_moments(nodes, c, angles)
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
-        """Bound |Phi(c + i angle)| / Phi(c) for each angle and all larger ones."""
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c) for each angle and all larger ones.
+
+        If not ``fine``, a cheaper bound will do.
+        """
         a, b = _variation(self, c)
         return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
 
@@ -532,10 +545,10 @@ class ContinuousStep(Step, ABC):
         for a in (_STEPS / math.sqrt(variance)).tolist():
             right = self.log_moment_bounds(c + a)[1] - whole - a * m
             left = self.log_moment_bounds(c - a)[1] - whole + a * m
-            slack = 8.0 * ULP * (abs(whole) + abs(a * m) + 1.0)
+            slack = roundoff(8.0) * (abs(whole) + abs(a * m) + 1.0)
             if max(right, left) < 1.0:
                 square = math.expm1(right + slack) + math.expm1(left + slack)
-                best = min(best, math.sqrt(max(square, 0.0)) / a * (1.0 + 8.0 * ULP))
+                best = min(best, math.sqrt(max(square, 0.0)) / a * (1.0 + roundoff(8.0)))
         return best
 
 
@@ -574,9 +587,9 @@ class Directed:
         values, errors = self.pair.log_moments(self._w(c), angles, tolerance)
         return np.conj(values) if self.flipped else values, errors
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
         """Bound |M(c + i angle)| / M(c) for each angle and all larger ones."""
-        return self.pair.ceiling(self._w(c), angles)
+        return self.pair.ceiling(self._w(c), angles, fine)
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         """Return ln M(s) and its first two derivatives."""
@@ -601,10 +614,12 @@ class Directed:
         losses, p, q = cells.losses, cells.p, cells.q
         if self.flipped:
             losses, p, q = -losses[::-1], q[::-1], p[::-1]
-        return (_above if up else _below)(losses, p, q, cells.off, cells.error, cells.bounded)
+        return (cells_above if up else cells_below)(
+            losses, p, q, cells.off, cells.error, cells.bounded
+        )
 
 
-def _above(
+def cells_above(
     losses: Floats, p: Floats, q: Floats, off: float, error: float, bounded: bool
 ) -> DiscreteLosses:
     """Split cells between their edges; the outer cells count as the first edge and infinite."""
@@ -625,16 +640,17 @@ def _above(
     return _measure(losses, logs, infinite, off, 2.0 * error)
 
 
-def _below(
+def cells_below(
     losses: Floats, p: Floats, q: Floats, off: float, error: float, bounded: bool
 ) -> DiscreteLosses:
+    """Merge the outputs of each cell; the outer cells are left out unless they are atoms."""
     keep = slice(None) if bounded else slice(1, -1)
     p, q = p[keep], q[keep]
     seen = (p > -math.inf) & (q > -math.inf)
     p, q = p[seen], q[seen]
     result = np.maximum.accumulate(p - q)
     rise = float((result - (p - q)).max(initial=0.0))
-    off = 2.0 * error + rise + 4.0 * ULP * float(np.abs(result).max())
+    off = 2.0 * error + rise + roundoff(4.0) * float(np.abs(result).max())
     return _measure(result, p, 0.0, off, error)
 
 
@@ -646,7 +662,7 @@ def _measure(
     losses, logs = losses[seen], logs[seen]
     starts = np.flatnonzero(np.diff(losses, prepend=-math.inf) > 0.0)
     logs = np.logaddexp.reduceat(logs, starts)
-    error += ULP * (16.0 + 4.0 * float(np.abs(logs).max(initial=0.0)))
+    error += roundoff(16.0 + 4.0 * float(np.abs(logs).max(initial=0.0)))
     return DiscreteLosses(losses[starts], logs.astype(np.longdouble), infinite, error, off=off)
 
 
@@ -663,13 +679,13 @@ class Discrete:
         q = np.exp(self.given.logs - losses).sum() - 1.0
         logs = (self.given.logs - losses).astype(np.float64)
         shown = losses.astype(np.float64)
-        fuzz = 2.0 * ULP * (2.0 + np.abs(logs))
+        fuzz = roundoff(2.0) * (2.0 + np.abs(logs))
         slack = len(losses) * 4.0 * FINE
         nodes = Nodes(
             logs,
             shown,
             fuzz,
-            ULP * np.abs(shown),
+            roundoff(np.abs(shown)),
             lambda angles, scale: (1.0 + 2.0 * np.abs(angles)) * slack * math.exp(-scale),
             float(p),
             float(q),
@@ -681,7 +697,7 @@ class Discrete:
         values, errors = log_moments(self.nodes, 1.0 + c, angles)
         return values, errors + 4.0 * FINE * (1.0 + c) * len(self.given.losses)
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
         """Return the trivial bound 1, because discrete losses may realign at any angle."""
         return np.ones(len(angles))
 

@@ -9,7 +9,7 @@ from itertools import chain, product, zip_longest
 
 import numpy as np
 
-from fastpriv._core.rounding import NORMAL, ULP
+from fastpriv._core.rounding import NORMAL, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.ratios import Pairs, all_pairs, apart_by
 from fastpriv._structure.rows import RowKernels
@@ -192,7 +192,7 @@ def _error(channel: AbstractChannel, slack: float, n: int) -> Error:
         return computed + slack, 2.0 * NORMAL
     rows = channel.kernels if n > 1 else None
     lost = rows is not None and math.prod(_least(k.matrix) for k in rows) < NORMAL
-    return 2.0 * ULP * (n - 1) + slack, 2.0 * NORMAL if lost else 0.0
+    return roundoff(2.0) * (n - 1) + slack, 2.0 * NORMAL if lost else 0.0
 
 
 def _least(matrix: Floats) -> float:
@@ -233,11 +233,6 @@ _JOINED = 2.0**-38
 
 #: What one pair of neighbours attains, from below and from above, and how often.
 Fixed = list[tuple[DiscreteLosses, DiscreteLosses, int]]
-
-
-def every_pair(parts: Mapping[FiniteStep, int]) -> list[Fixed]:
-    """Return what each pair of neighbours attains in all releases together, in each order."""
-    return [first for first, _ in ordered_pairs(parts)]
 
 
 def ordered_pairs(parts: Mapping[FiniteStep, int]) -> list[tuple[Fixed, Fixed]]:
@@ -328,5 +323,5 @@ def _raised(
     """
     size = abs(low.shift) + low.top
     lost = math.fsum(first[second <= 2.0**53 * below].tolist()) + 8.0 * len(first) * below
-    lost *= 1.0 + 2.0 * low.error + 8.0 * ULP
+    lost *= 1.0 + 2.0 * low.error + roundoff(8.0)
     return replace(low, infinite=min(lost, 1.0), off=low.off + _JOINED * size)

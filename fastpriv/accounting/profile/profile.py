@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -15,10 +16,12 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, unheaded
 from fastpriv._core.rounding import lowered
+from fastpriv._text import html
 from fastpriv.accounting.profile.cases import Cases, FixedCases
 from fastpriv.accounting.profile.composition import RenyiStep
 from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.losses import ContinuousStep
+from fastpriv.accounting.profile.parallel import Largest
 from fastpriv.accounting.profile.questions import Questions
 from fastpriv.accounting.profile.relations import (
     ADDED,
@@ -37,17 +40,21 @@ from fastpriv.accounting.profile.steps.finite import (
     show_all,
 )
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
-from fastpriv.accounting.profile.steps.laplace import Interval
+from fastpriv.accounting.profile.steps.laplace import Interval, PermuteAndFlip
 from fastpriv.accounting.profile.steps.sampling import (
     Blend,
+    group_of,
     one_release,
     poisson_sample,
     replaced_in_sample,
     with_replacement,
 )
+from fastpriv.accounting.profile.strategy import goal
+from fastpriv.accounting.profile.text import KINDS, counted, plain, title
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, short, unread
 from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.neighbours import group_size, with_neighbours
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 
@@ -58,10 +65,15 @@ __all__ = ["PrivacyProfile"]
 
 #: Largest number of steps of one kind.
 _COUNTED = 10**100
+#: Largest number of records of a user.
+_GROUP = 4096
 #: Largest dataset_size of a truncated sample; the size is used as a double.
 _PEOPLE = 10**12
 
-_ONE = "only one release, or Gaussian noise, is sampled from; sample each release by itself"
+_ONE = (
+    "only one release, or Gaussian noise, is sampled from: several releases on one sample are not "
+    "releases on refreshed samples; draw a new sample for each, and compose the sampled profiles"
+)
 
 _Made = ParamSpec("_Made")
 _Asked = ParamSpec("_Asked")
@@ -238,7 +250,13 @@ class PrivacyProfile(Questions):
         return PrivacyProfile, (self.parts, self.relation)
 
     @classmethod
-    def of(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
+    def of(
+        cls,
+        channel: AbstractChannel | ArrayLike,
+        *,
+        neighbours: ArrayLike | None = None,
+        group: int = 1,
+    ) -> PrivacyProfile:
         """Profile of one run of a mechanism, for the relation "replace-one".
 
         Parameters
@@ -247,6 +265,13 @@ class PrivacyProfile(Questions):
             The mechanism. Randomised response has a closed form. A channel that acts on each
             record separately needs the pairs of distributions of one record. Other channels take
             O(N n (m-1) K log K) through the matrix.
+        neighbours : array or sparse array, optional
+            Pairs (k, 2) of databases, a matrix of zeros and ones, or the distances of a graph: its
+            edges are the neighbours. Default: databases that differ in one record.
+        group : int
+            Number of records in which neighbours may differ. With a graph, the number of its edges
+            between neighbours. Compose only profiles that have the same neighbours. With other
+            neighbours or groups only the curve is kept, so ``adaptive=False`` changes nothing.
 
         Examples
         --------
@@ -255,7 +280,16 @@ class PrivacyProfile(Questions):
         >>> profile.epsilon(0.2), profile.delta(0.0)
         (Bracket(infinite, infinite), Bracket(0.2499999999, 0.2500000001))
         """
-        return cls({FiniteStep.of(as_channel(channel), 0.0): 1}, REPLACED)
+        parts = with_neighbours(channel, neighbours, group_size(group))
+        if len(parts) != 1 or parts[0][0] != 1.0:
+            raise InvalidInput(
+                "neighbours must be a graph that relates some databases, because a profile has no "
+                "other distances; got a metric or no pair. Pass a matrix of zeros and ones."
+            )
+        step = FiniteStep.of(parts[0][1], 0.0)
+        if neighbours is not None or group > 1:
+            step.source = None  # its pairs are not those of the databases, so only the curve holds
+        return cls({step: 1}, REPLACED)
 
     @classmethod
     def realised(cls, channel: AbstractChannel | ArrayLike) -> PrivacyProfile:
@@ -577,6 +611,37 @@ class PrivacyProfile(Questions):
         return cls({Interval(level, False): 1}, kind)
 
     @classmethod
+    def permute_and_flip(cls, epsilon: float, *, relation: str = ADDED) -> Self:
+        """Profile of permute-and-flip, a private choice among candidates.
+
+        The curve is at most the curve of Laplace noise of the same level, 1 - e^((t - epsilon)/2),
+        and some choice between two candidates attains this value at each t (proved in
+        docs/theory/selection.md). After composition, Laplace noise gives the upper bound, and one
+        choice between two candidates the lower bound.
+
+        Parameters
+        ----------
+        epsilon : float
+            Level of differential privacy, in nats, at most 700. If all scores move in the same
+            direction, half of it.
+        relation : {"add-or-remove", "replace-one", "replace-special"}
+            Which databases are neighbours.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> fp.accounting.PrivacyProfile.permute_and_flip(1.0).delta(0.0)  # 1 - e^(-1/2)
+        Bracket(0.3934693402, 0.3934693403)
+        """
+        level = check.real(epsilon, "epsilon", least=0.0, most=700.0)
+        kind = as_relation(relation)
+        if level == 0.0:
+            return cls({}, kind)
+        if level <= 1e-100:
+            return cls({FiniteStep.response(2, level).down_to(0.0): 1}, kind)
+        return cls({PermuteAndFlip(level): 1}, kind)
+
+    @classmethod
     def truncated_subsampled_gaussian(
         cls,
         dataset_size: int,
@@ -784,7 +849,10 @@ class PrivacyProfile(Questions):
                 f"sample_size must be at most 16 times dataset_size, got {short(m)} of {short(n)}"
             )
         if kind == "add-or-remove" and n == 1 and m:
-            raise InvalidInput("nobody is left to draw from where one person of 1 is removed")
+            raise InvalidInput(
+                "nobody is left to draw from where one person of 1 is removed. "
+                "Use 2 people or more."
+            )
         release = one_release(self.parts)
         if m == 0 or not self.parts:
             return type(self)({}, kind)
@@ -819,8 +887,8 @@ class PrivacyProfile(Questions):
         --------
         >>> import fastpriv as fp
         >>> of = fp.accounting.PrivacyProfile.randomised_response
-        >>> of(2, 0.5).compose(of(4, 0.1), of(4, 0.1))
-        PrivacyProfile(3 releases of 2 kinds, relation='replace-one')
+        >>> of(4, 0.5).compose(of(4, 0.5), of(4, 0.5))
+        PrivacyProfile(3 x randomised response, 4 values, epsilon 0.5; relation='replace-one')
         """
         parts: dict[Step, int] = {}
         relation: str | None = None
@@ -837,6 +905,58 @@ class PrivacyProfile(Questions):
         """Profile of ``count`` independent runs of these steps; 0 gives an empty profile."""
         times = check.integer(count, "count", 0)
         return PrivacyProfile({part: k * times for part, k in self.parts.items()}, self.relation)
+
+    def group(self, size: int) -> PrivacyProfile:
+        """Profile for databases that differ in up to k records: user-level or group privacy.
+
+        If a user has at most k records, this is the profile for neighbours that differ in all
+        records of one user. Each step is converted, and the results compose.
+
+        - Gaussian, Laplace and discrete noise: k times the sensitivity, which is tight.
+        - Gaussian noise on a Poisson sample: the number of sampled records is binomial, which is
+          tight. It is not k times the level.
+        - zCDP: k^2 rho, and k (1 + 1/2 + ... + 1/k) xi (Bun and Steinke 2016).
+        - All others: the k-fold trade-off curve (Dong, Roth and Su 2022, theorem 2.14), which some
+          mechanism with the same curve attains. The lower bound is that of one record.
+
+        A step whose pair is that of a Poisson sample counts as one, also if it was made as a sample
+        of fixed size or as a mixture of Gaussians. For samples of fixed size and "add-or-remove",
+        the probability of a record grows when others are removed. The bound then holds if
+        ``dataset_size`` was n - k + 1, with n the size of the largest database.
+
+        Parameters
+        ----------
+        size : int
+            Number k of records, at most 4096.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> of = fp.accounting.PrivacyProfile.gaussian
+        >>> of(4.0).group(2) == of(2.0)
+        True
+        >>> step = of(1.0, 0.01).self_compose(1000)  # DP-SGD; a user has up to 5 records
+        >>> round(step.epsilon(1e-5).upper, 4), round(step.group(5).epsilon(1e-5).upper, 3)
+        (1.8282, 11.638)
+        """
+        k = check.integer(size, "size", 1, _GROUP)
+        if k == 1:
+            return PrivacyProfile(dict(self.parts), self.relation)
+        parts: dict[Step, int] = {}
+        grouped: Step | None
+        for part, count in self.parts.items():
+            if isinstance(part, RenyiStep):
+                grouped = part.group(k)
+            else:
+                grouped = group_of(part, k, self.relation)
+            if grouped is None:
+                raise InvalidInput(
+                    "size must be 1 for a step that is known by its Renyi divergences at some "
+                    "orders or by a composition; they do not bound groups. Use zCDP, noise or a "
+                    "curve"
+                )
+            parts[grouped] = parts.get(grouped, 0) + count
+        return PrivacyProfile(parts, self.relation)
 
     def with_relation(self, relation: str) -> PrivacyProfile:
         """Return the same curve with another relation; the curve is not converted.
@@ -870,8 +990,6 @@ class PrivacyProfile(Questions):
         >>> fp.accounting.PrivacyProfile.gaussian(2.0).self_compose(3).to_dict()
         {'relation': 'add-or-remove', 'releases': [[['normal', 2.0], 3]]}
         """
-        from fastpriv.accounting.profile.text import plain
-
         releases = [[plain(part), count] for part, count in self.parts.items()]
         return {"relation": self.relation, "releases": releases}
 
@@ -888,8 +1006,6 @@ class PrivacyProfile(Questions):
         >>> fp.accounting.PrivacyProfile.from_dict(profile.to_dict()).epsilon(0.0)
         Bracket(0.3142736173, 0.3142736174)
         """
-        from fastpriv.accounting.profile.text import counted
-
         try:
             fields = check.mapping(given, "a profile")
             releases = check.items(fields["releases"], "releases", "pairs")
@@ -920,10 +1036,31 @@ class PrivacyProfile(Questions):
     # Questions.
 
     @overload
-    def delta(self, epsilon: float, adaptive: bool = True) -> Bracket: ...
+    def delta(
+        self,
+        epsilon: float,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket: ...
     @overload
-    def delta(self, epsilon: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
-    def delta(self, epsilon: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
+    def delta(
+        self,
+        epsilon: ArrayLike,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket | Brackets: ...
+    def delta(
+        self,
+        epsilon: float | ArrayLike,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket | Brackets:
         """Smallest delta for which the steps are (epsilon, delta)-differentially private.
 
         Parameters
@@ -934,6 +1071,12 @@ class PrivacyProfile(Questions):
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed and
             read one database. The result is then the exact maximum over pairs of neighbours: at
             most 4,096 pairs, or 256 pairs with noise.
+        accuracy : float
+            Relative width of a bracket at which no further method is tried. The default is as
+            narrow as all methods make it.
+        time_limit : float
+            Seconds after which no further method is tried. A method that has begun is not
+            interrupted. The bounds hold in any case.
 
         Returns
         -------
@@ -951,13 +1094,35 @@ class PrivacyProfile(Questions):
         """
         kind = check.flag(adaptive, "adaptive")
         cases = self.cases if kind else self.fixed_cases
-        return _each(epsilon, "epsilon", math.inf, cases.delta)
+        with _goal(accuracy, time_limit):
+            return _each(epsilon, "epsilon", math.inf, cases.delta)
 
     @overload
-    def epsilon(self, delta: float, adaptive: bool = True) -> Bracket: ...
+    def epsilon(
+        self,
+        delta: float,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket: ...
     @overload
-    def epsilon(self, delta: ArrayLike, adaptive: bool = True) -> Bracket | Brackets: ...
-    def epsilon(self, delta: float | ArrayLike, adaptive: bool = True) -> Bracket | Brackets:
+    def epsilon(
+        self,
+        delta: ArrayLike,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket | Brackets: ...
+    def epsilon(
+        self,
+        delta: float | ArrayLike,
+        adaptive: bool = True,
+        *,
+        accuracy: float = 0.0,
+        time_limit: float = math.inf,
+    ) -> Bracket | Brackets:
         """Smallest epsilon for which the steps are (epsilon, delta)-differentially private.
 
         Parameters
@@ -968,6 +1133,12 @@ class PrivacyProfile(Questions):
             Whether mechanisms may be chosen after earlier outputs. If not, they are fixed and
             read one database. The result is then the exact maximum over pairs of neighbours: at
             most 4,096 pairs, or 256 pairs with noise.
+        accuracy : float
+            Relative width of a bracket at which no further method is tried. The default is as
+            narrow as all methods make it.
+        time_limit : float
+            Seconds after which no further method is tried. A method that has begun is not
+            interrupted. The bounds hold in any case.
 
         Returns
         -------
@@ -984,7 +1155,8 @@ class PrivacyProfile(Questions):
         """
         kind = check.flag(adaptive, "adaptive")
         cases = self.cases if kind else self.fixed_cases
-        return _each(delta, "delta", 1.0, cases.epsilon)
+        with _goal(accuracy, time_limit):
+            return _each(delta, "delta", 1.0, cases.epsilon)
 
     def __eq__(self, other: object) -> bool:
         """Whether both profiles have identical steps, float for float, and the same relation."""
@@ -996,9 +1168,27 @@ class PrivacyProfile(Questions):
         return hash((self.relation, frozenset(self.parts.items())))
 
     def __repr__(self) -> str:
-        kinds = len(self.parts)
-        releases = f"{sum(self.parts.values()):,} releases of {kinds} kinds"
-        return f"PrivacyProfile({releases}, relation={self.relation!r})"
+        shown = [f"{count:,} x {title({part: 1})}" for part, count in self.parts.items()]
+        if len(shown) > _LISTED:
+            rest = sum(list(self.parts.values())[_LISTED:])
+            kinds = len(shown) - _LISTED
+            shown = [*shown[:_LISTED], f"{rest:,} steps of {kinds:,} more kinds"]
+        steps = " + ".join(shown) or "no steps"
+        return f"PrivacyProfile({steps}; relation={self.relation!r})"
+
+    @property
+    def title(self) -> str:
+        """The steps in words, as legends name them.
+
+        Noise is relative to the distance of neighbours, the sensitivity, which is twice as large
+        if a record is replaced.
+        """
+        return title(self.parts)
+
+    def _repr_html_(self) -> str:
+        rows = [(title({part: 1}), f"{count:,}") for part, count in self.parts.items()]
+        note = f"neighbours: {self.relation}; .epsilon(delta) and .delta(epsilon) are brackets"
+        return html.listing("Privacy profile", ("step", "times"), rows, note)
 
     # Bounds.
 
@@ -1008,6 +1198,18 @@ class PrivacyProfile(Questions):
         atoms = [part for part in self.parts if isinstance(part, FiniteStep) and not part.free]
         known = bool(atoms) and all(atom.source is not None for atom in atoms)
         return FixedCases(self.parts) if known else self.cases
+
+
+#: Kinds of steps that a repr writes out.
+_LISTED = 4
+
+
+def _goal(accuracy: float, time_limit: float) -> AbstractContextManager[None]:
+    """Validate and set the goal of a question."""
+    return goal(
+        check.real(accuracy, "accuracy", least=0.0, most=1.0),
+        check.limit(time_limit, "time_limit"),
+    )
 
 
 def _each(
@@ -1034,3 +1236,12 @@ def _without_noise(q: float, relation: str) -> dict[Step, int]:
 def _pairs(made: PrivacyProfile) -> list[ContinuousStep]:
     """Return the continuous steps of a profile."""
     return [part for part in made.parts if isinstance(part, ContinuousStep)]
+
+
+def _largest(profiles: Any) -> Largest:
+    """Read the largest of several profiles."""
+    given = check.items(profiles, "profiles", "profiles")
+    return Largest(tuple(PrivacyProfile.from_dict(each) for each in given))
+
+
+KINDS["largest"] = _largest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised, sum_down, sum_up
+from fastpriv._core.rounding import lowered, raised, roundoff, sum_down, sum_up
 from fastpriv._core.search import bisect, golden
 from fastpriv.accounting.profile.cases import Cases, Delta
 from fastpriv.accounting.profile.composition import Bounds
@@ -101,7 +101,7 @@ def _chord(a: float, value: float, b: float, other: float) -> float:
         s = min(max(1.0 / (root - 1.0), a), b) if root > 1.0 else b
         result = max(result, (start + slope * s) / (s * (s + 1.0)))
     # The start is a difference; its error is some units of both terms.
-    return result + 16.0 * ULP * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
+    return result + roundoff(16.0) * (abs(value) + abs(slope) * b) / (a * (a + 1.0))
 
 
 def largest_mu(delta: Callable[[float], Bounds], top: float) -> Bounds:
@@ -178,7 +178,7 @@ def _gaussian_delta(t: float, mu: float) -> Bounds:
     # Phi(-y) < e^(-y^2/2) and e^t e^(-y^2/2) = e^(-x^2/2), which bounds an underflowing term.
     second = math.exp(min(t, 700.0)) * second if second > 1e-300 and t < 700.0 else 0.0
     lost = 0.0 if second else math.exp(-0.5 * min(x * x, 1400.0)) if t > 0.0 else 1e-300
-    return first - second, (first + second) * (4.0 + x * x + y * y + t) * 8.0 * ULP + lost
+    return first - second, roundoff((first + second) * (4.0 + x * x + y * y + t) * 8.0) + lost
 
 
 # Errors of tests between two neighbours, in both orders.
@@ -309,7 +309,9 @@ def _above(points: list[tuple[float, float, float]]) -> float:
         for near, far, end in ((i, i - 1, i + 1), (i + 1, i + 2, i)):
             if 0 <= far < len(points):
                 (x, _, high), (behind, low, _), ahead = points[near], points[far], points[end][0]
-                doubt = 20.0 * ULP * max(x, behind, ahead)  # exponentials, and their differences
+                doubt = roundoff(20.0) * max(
+                    x, behind, ahead
+                )  # exponentials, and their differences
                 run, step = abs(x - behind) - doubt, abs(ahead - x) + doubt
                 if run > 0.0:
                     rise = raised(max(high - low, 0.0) * step / run, 8.0)
@@ -404,7 +406,7 @@ class Questions:
         if less == 0.0:
             return Bracket(0.0, 0.0)
         t = abs(math.log(p) - math.log1p(-p))
-        slack = 4.0 * ULP * (1.0 + t)
+        slack = roundoff(4.0) * (1.0 + t)
         high, low = self.cases.delta(max(t - slack, 0.0)).upper, self.cases.delta(t + slack).lower
         return Bracket(lowered(less * (1.0 - high), 4.0), raised(less * (1.0 - low), 4.0))
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.search import bisect
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.errors import InvalidInput
@@ -81,7 +81,7 @@ def _gamma(mean: float, eta: float) -> float:
     """Return the gamma of a mean, rounded down: E[K] falls with it, and is 1 at gamma = 1."""
     if mean == 1.0:
         return 1.0
-    low, _ = bisect(lambda gamma: _mean(gamma, eta) > mean, 0.0, 1.0, relative=4.0 * ULP)
+    low, _ = bisect(lambda gamma: _mean(gamma, eta) > mean, 0.0, 1.0, relative=roundoff(4.0))
     return low * (1.0 - 1e-12) if low > 0.0 else 5e-324
 
 

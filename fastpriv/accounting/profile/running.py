@@ -1,10 +1,16 @@
-"""The composed law of many finite releases, to which one more is added at the cost of one.
+"""The composed losses of many steps, to which one more step is added at the cost of one.
 
-On a grid of losses the law of a sum is the transform of a product, so its logarithm is a sum over
-the releases: one release more adds its own term. What bounds the errors adds up as well
-(``engines/lattice.py``). All of it belongs to one tilt and one grid. Bounds from a tilt hold
-everywhere and are good near its middle. A new tilt is chosen, and all steps are transformed again,
-only if the level asked for has moved away from there: about once for every doubling of the steps.
+On a grid of losses the distribution of a sum is the inverse transform of a product, so one more
+step multiplies the transform by its own. The number of grid points is fixed. If the window of the
+sum outgrows them, the distribution itself is moved to a grid of twice the spacing: a loss between
+two grid points is split between them, which can only raise delta (``engines/grid.py``). No earlier
+step is needed again. The cost of one more step therefore does not depend on the steps before it.
+
+All bounds are proved. The transform has an error at every angle; what coarser grids did to it is a
+bound on the error of every mass, which convolution with a distribution does not raise. Losses are
+tilted by e^(s loss) only if delta is so small that the rounding of a transform would matter. Bounds
+from a tilt hold everywhere; a new tilt, which needs all steps again, is asked for only if the
+errors become a visible part of delta.
 """
 
 from __future__ import annotations
@@ -14,183 +20,329 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.search import crossing
-from fastpriv._core.validation import Floats, Ints
+from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import discrete_tilt_for
 from fastpriv.accounting.profile.discrete import (
     FINE,
     DiscreteLosses,
-    Longs,
     Releases,
     discrete_cumulant,
 )
-from fastpriv.accounting.profile.engines.grid import grid_steps, spacing
+from fastpriv.accounting.profile.engines.grid import grid_steps
 from fastpriv.accounting.profile.engines.lattice import (
     OUTSIDE,
-    TURNS,
     Listed,
+    Steps,
     Tilted,
     characteristic_logs,
-    inverted,
     on_lattice,
     placed,
     table,
 )
+from fastpriv.accounting.profile.losses import Complexes
 
-#: The window is this many times as long as the law needs at first: releases widen it.
-_ROOM = 2.0
-#: By how much the first tilt is smaller than the best one: the best one falls with every release.
-_BEFOREHAND = 0.85
-#: Most points of a transform.
-_LONGEST = 1 << 19
-#: Standard deviations from the middle of the tilted law within which a level is sought.
-_FAR = 2.0
+#: Points of the transform.
+LENGTH = 1 << 16
+#: The window takes this share of the points at first; later it grows to all of them.
+_SHARE = 0.5
+#: Exponents at which Chernoff's bounds on the window are taken, in units of the first best one.
+_TURNS = 4.0 * 0.5 ** np.arange(14)
+#: Shares of the best tilt that are tried in turn. The best tilt falls with every step, so the
+#: smallest one that suffices holds for longest: for ever, if it is 0.
+_TILTS = (0.0, 0.0625, 0.125, 0.25, 0.5, 0.85)
+#: Errors of a first composition may be this share of delta.
+_HARDLY_VISIBLE = 1e-3
+#: Errors above this share of delta ask for another tilt.
+_VISIBLE = 0.02
+#: Steps of at most this many losses are summed at every angle, which is more accurate.
+_FEW_LOSSES = 64
+#: Error of a transform of 2^L points, in units of L times the sum of its inputs; see
+#: ``engines/lattice.py``.
+_FFT_ULPS = 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """The tilted law of some releases, as sums over them.
+    """The tilted distribution of the summed losses of some steps, in one direction.
 
     Attributes
     ----------
     s, h : float
         The tilt and the spacing of the grid.
+    transform : complex array of length LENGTH/2 + 1
+        Transform of the masses; indices are relative to ``centre``.
+    error : ndarray
+        Bound on the error of each of its values.
+    off : float
+        Bound on the error of every mass, from coarser grids.
     turns : ndarray
-        Distances from the tilt, in units of 1/h, at which Chernoff's bounds are taken.
-    logs : ndarray of shape (4, length/2 + 1)
-        The logarithm of the transform, its bound and its error; see ``characteristic_powers``.
-    chernoff : ndarray of longdouble, of shape (2, turns)
-        Logarithms of the moments at the tilt plus and minus the turns.
-    places : integer array
-        Sums of the least, the most and the most likely steps.
+        Exponents of Chernoff's bounds, per nat.
+    chernoff : ndarray of shape (2, turns)
+        Upper bounds on the logarithms of the tilted moments at plus and minus the turns.
+    reach : tuple of float
+        Sums of the smallest and of the largest losses, in nats.
+    centre : int
+        Sum of the most likely multiples of ``h``.
     log_total : longdouble
         Log-moment at the tilt.
     amounts : ndarray
-        Sums of what is small: the error of the log-moment and of the masses, how far losses may
-        have moved, the top loss, the log of the probability that no loss is infinite, the number of
-        releases; and of the first three derivatives of the log-moment, from the 0th.
+        Sums of: the error of the log-moment, the relative error of the masses, how far losses may
+        have moved, the largest loss, the log of the probability that no loss is infinite, the
+        number of steps, and the tilted probability that was lost outside of windows.
     """
 
     s: float
     h: float
+    transform: Complexes
+    error: Floats
+    off: float
     turns: Floats
-    logs: Floats
-    chernoff: Longs
-    places: Ints
+    chernoff: Floats
+    reach: tuple[float, float]
+    centre: int
     log_total: np.longdouble
     amounts: Floats
 
     @classmethod
     def of(cls, releases: Releases, delta: float) -> Running | None:
-        """Compose releases with a tilt for this delta; None where no grid suits them.
+        """Compose steps with a tilt for this delta; None if no grid suits them.
 
-        That is so where some loss is infinite too often, or where the level is so close to the
-        largest loss that the tilted law is hardly wider than one release.
+        That is so if some loss is infinite too often, or all losses are zero.
         """
         if not all(composable(measure) for measure, _ in releases):
             return None
         hidden = _infinite(math.fsum(k * math.log1p(-m.infinite) for m, k in releases))
         if not 0.0 <= hidden < delta:
             return None
-        s = _BEFOREHAND * discrete_tilt_for(releases, max(delta - hidden, 0.1 * delta))
+        best = discrete_tilt_for(releases, max(delta - hidden, 0.1 * delta))
+        variance = discrete_cumulant(releases, best)[2]
+        if best == 0.0 or variance == 0.0:
+            return None
+        known: Running | None = None
+        for share in _TILTS:
+            result = cls._tilted(releases, share * best)
+            level = None if result is None else result.epsilon(delta)
+            if result is not None and level is not None:
+                known = result
+                if result.visible(delta, level) <= _HARDLY_VISIBLE:
+                    break
+        return known
+
+    @classmethod
+    def _tilted(cls, releases: Releases, s: float) -> Running | None:
         variance = discrete_cumulant(releases, s)[2]
-        if s == 0.0 or variance == 0.0:
+        if not 0.0 < variance < math.inf:
             return None
-        h = spacing(releases, s)
-        start = min(math.sqrt(2.0 * OUTSIDE / (_ROOM * variance)) * h, OUTSIDE)
-        turns = start * np.concatenate([[math.sqrt(_ROOM)], 0.2 ** np.arange(TURNS - 1.0)])
-        empty = cls(
-            s,
-            h,
-            turns,
-            np.zeros((4, 2)),
-            np.zeros((2, TURNS), np.longdouble),
-            np.zeros(3, np.int64),
-            np.longdouble(0.0),
-            np.zeros(9),
-        )
-        first = empty._summed(releases)
-        low, high, _ = first.window
-        length = 1 << (math.ceil(_ROOM * (high - low)) + 1).bit_length()
-        if length > _LONGEST:
+        turns: Floats = np.asarray(math.sqrt(2.0 * OUTSIDE / variance) * _TURNS, np.float64)
+        logs = np.zeros((2, len(turns)))
+        for measure, k in releases:
+            logs += k * _log_moments(measure.logs.astype(np.float64), measure.losses, s, turns)
+        reach = [math.fsum(k * float(m.losses[end]) for m, k in releases) for end in (0, -1)]
+        low, high = _window(logs, turns, (reach[0], reach[1]))
+        h = (high - low) / (_SHARE * LENGTH)
+        if not 0.0 < h < 1.0:
             return None
-        return replace(first, logs=first._transform(releases, length))
+        result = cls(
+            s, h, np.ones(LENGTH // 2 + 1, np.complex128), np.zeros(LENGTH // 2 + 1), 0.0, turns,
+            np.zeros_like(logs), (0.0, 0.0), 0, np.longdouble(0.0), np.zeros(7),
+        )  # fmt: skip
+        return result.plus(releases)
 
     @property
-    def tilt(self) -> np.longdouble:
-        """The tilt in units of the grid."""
-        return np.longdouble(self.s) * np.longdouble(self.h)
-
-    @property
-    def length(self) -> int:
-        """Number of points of the transform."""
-        return 2 * (int(self.logs.shape[1]) - 1)
-
-    @property
-    def window(self) -> tuple[int, int, float]:
-        """Range outside of which the tilted sum has at most the returned probability."""
-        least, most, _ = self.places.tolist()
-        up, down = ((c - self.log_total).astype(np.float64) + OUTSIDE for c in self.chernoff)
+    def window(self) -> tuple[int, int]:
+        """Multiples of ``h`` outside of which the tilted sum has probability 2 e^-OUTSIDE."""
+        low, high = _window(self.chernoff, self.turns, self.reach)
         # One more point on either side outweighs the rounding of these quotients.
-        high = min(most, math.floor(float((up / self.turns).min())) + 1)
-        low = max(least, math.ceil(float((-down / self.turns).max())) - 1)
-        return low, high, 2.0 * math.exp(-OUTSIDE) if high - low < most - least else 0.0
+        return math.floor(low / self.h) - 1, math.ceil(high / self.h) + 1
+
+    @property
+    def width(self) -> int:
+        """Number of points of the window."""
+        low, high = self.window
+        return high - low + 1
 
     def plus(self, releases: Releases) -> Running:
-        """Return the law with more releases: one transform for each kind of them."""
-        logs = self.logs + self._transform(releases, self.length)
-        logs[3] += 2.0 * ULP * (np.abs(logs[0]) + np.abs(logs[1]))  # of these additions
-        return replace(self._summed(releases), logs=logs)
-
-    def _transform(self, releases: Releases, length: int) -> Floats:
-        steps = [grid_steps(measure, count, self.h) for measure, count in releases]
-        return characteristic_logs(steps, self.tilt, length)
-
-    def _summed(self, releases: Releases) -> Running:
-        """Add all but the transforms."""
-        chernoff, places = self.chernoff.copy(), self.places.copy()
-        log_total, amounts = self.log_total, self.amounts.copy()
+        """Return the composition with more steps: one transform for each kind of them."""
+        result = self
         for measure, k in releases:
-            steps = grid_steps(measure, k, self.h)
-            log_total = log_total + k * steps.log_total(self.tilt)
-            for row, sign in enumerate((1, -1)):
-                chernoff[row] += [k * steps.log_total(self.tilt + sign * t) for t in self.turns]
-            places += k * np.array([steps.at.min(), steps.at.max(), steps.mode(self.tilt)])
-            amounts += [
-                k * steps.fuzz(self.tilt) + FINE * abs(float(log_total)),
-                k * (measure.error + 32.0 * FINE),
-                k * ULP * measure.top,
-                raised(k * measure.top, 2.0),
-                lowered(k * math.log1p(-measure.infinite), 2.0),
-                k,
-                *discrete_cumulant([(measure, k)], self.s),
-            ]
-        return replace(self, chernoff=chernoff, places=places, log_total=log_total, amounts=amounts)
+            longer = result._with(measure, k)
+            while longer.width >= LENGTH:  # its masses would overlap
+                result = result._coarser()
+                longer = result._with(measure, k)
+            result = longer
+        return result
+
+    def _with(self, measure: DiscreteLosses, k: int) -> Running:
+        steps = grid_steps(measure, k, self.h)
+        tilt = np.longdouble(self.s) * np.longdouble(self.h)
+        tilted = steps.logs + tilt * steps.at
+        most = tilted.max()
+        log = np.longdouble(most + np.log(np.exp(tilted - most).sum()))
+        masses = np.exp(tilted - log).astype(np.float64)
+        size = float(np.abs(steps.logs).max()) + float(tilt) * int(np.abs(steps.at).max())
+        fuzz = FINE * (8.0 + len(steps.at) + size)
+        mode = int(steps.at[masses.argmax()])
+        factor, error = _transformed(steps, masses, tilt, mode)
+        whole = np.abs(self.transform)
+        sizes = np.abs(factor)
+        product = self.transform * factor
+        errors = self.error * (sizes + error) + whole * (error + roundoff(4.0) * sizes)
+        doubles = steps.logs.astype(np.float64) + float(tilt) * steps.at - float(log)
+        losses: Floats = np.asarray(steps.at * self.h, np.float64)
+        with np.errstate(over="ignore"):
+            moments = k * _log_moments(doubles, losses, 0.0, self.turns)
+            # Logarithms of doubles are rounded relative to the largest exponent.
+            far = float(np.abs(steps.at).max()) * self.h
+            moments += roundoff(k * 8.0) * (4.0 + size + self.turns * far)
+        ends = float(steps.at[0]) * self.h, float(steps.at[-1]) * self.h
+        more = [
+            k * fuzz + FINE * abs(float(self.log_total + k * log)),
+            k * (measure.error + roundoff(2.0) + fuzz),
+            k * (roundoff(max(measure.top, 0.0)) + measure.off),
+            raised(k * measure.top, 2.0),
+            lowered(k * math.log1p(-measure.infinite), 2.0),
+            k,
+            0.0,
+        ]
+        return replace(
+            self,
+            transform=product,
+            error=errors,
+            chernoff=self.chernoff + moments,
+            reach=(self.reach[0] + k * ends[0], self.reach[1] + k * ends[1]),
+            centre=self.centre + k * mode,
+            log_total=self.log_total + k * log,
+            amounts=self.amounts + np.array(more),
+        )
+
+    def _masses(self) -> tuple[int, Floats, float]:
+        """Return the first multiple of the window, the masses, and a bound on their errors."""
+        low, high = self.window
+        y = np.fft.irfft(self.transform, LENGTH)
+        unit = roundoff(_FFT_ULPS * math.log2(LENGTH))
+        errors = self.error + unit * np.abs(self.transform)
+        off = 2.0 / LENGTH * float(errors.sum()) * (1.0 + 1e-9)
+        return low, y[placed(low, high, self.centre, LENGTH)], off + self.off
+
+    def _coarser(self) -> Running:
+        """Move the losses to a grid of twice the spacing, for an upper bound.
+
+        The share a of an odd multiple g goes up and the rest down, so that its mass and the mean of
+        e^-loss stay the same. Tilted masses change by e^(sh) and e^(-sh).
+        """
+        start, masses, off = self._masses()
+        masses = np.maximum(masses, 0.0)
+        if start % 2:
+            start, masses = start - 1, np.concatenate([[0.0], masses])
+        if len(masses) % 2 == 0:
+            masses = np.concatenate([masses, [0.0]])
+        up = math.expm1(-self.h) / math.expm1(-2.0 * self.h)
+        sh = self.s * self.h
+        even, odd = masses[::2].copy(), masses[1::2]
+        even[1:] += up * math.exp(sh) * odd
+        even[:-1] += (1.0 - up) * math.exp(-sh) * odd
+        total = float(even.sum())
+        even /= total
+        most = 1.0 + up * math.exp(sh) + (1.0 - up) * math.exp(-sh)
+        first, centre = start // 2, start // 2 + int(even.argmax())
+        places = np.zeros(LENGTH)
+        places[(first - centre + np.arange(len(even))) % LENGTH] = even
+        unit = roundoff(_FFT_ULPS * math.log2(LENGTH) + 8.0)
+        amounts = self.amounts.copy()
+        amounts[0] += roundoff(len(even))
+        amounts[1] += roundoff(16.0)
+        amounts[6] = (amounts[6] + 2.0 * math.exp(-OUTSIDE)) * math.exp(2.0 * sh) * (1.0 + 1e-9)
+        return replace(
+            self,
+            h=2.0 * self.h,
+            transform=np.fft.rfft(places),
+            error=np.full(LENGTH // 2 + 1, unit),
+            off=raised(most * off / total, 16.0),
+            chernoff=self.chernoff + 2.0 * sh + self.turns * self.h + roundoff(16.0),
+            reach=(self.reach[0] - self.h, self.reach[1] + self.h),
+            centre=centre,
+            log_total=self.log_total + np.log(np.longdouble(total)),
+            amounts=amounts,
+        )
 
     def epsilon(self, delta: float) -> float | None:
-        """Bound the least level at a delta from above; None where another tilt would do better."""
-        low, high, outside = self.window
-        if high - low >= self.length:
-            return None
-        fuzz, error, moved, top, certain, count, _, middle, variance = self.amounts.tolist()
+        """Bound the smallest level at a delta from above; None if infinite losses exceed delta."""
+        fuzz, error, moved, top, certain, count, lost = self.amounts.tolist()
         hidden = raised(_infinite(certain), 8.0 * (1.0 + count))
         if hidden >= delta:
             return None
-        top = raised(top, 4.0 * (1.0 + count))
-        y, off = inverted(self.logs, self.length)
-        inside = placed(low, high, int(self.places[2]), self.length)
-        law = Tilted(low, y[inside], off, self.log_total, fuzz, outside)
+        top = max(raised(top, 4.0 * (1.0 + count)) + moved, 0.0)
+        low, masses, off = self._masses()
+        # Levels are not negative, so only losses above 0 count, and a few that may have moved.
+        first = min(max(-low - 2 - math.ceil(moved / self.h), 0), len(masses) - 1)
+        low, masses = low + first, masses[first:]
+        outside = lost + 2.0 * math.exp(-OUTSIDE)
+        law = Tilted(low, masses, off, self.log_total, fuzz, outside)
         part = on_lattice(law, self.h, True)
         error = raised(error + fuzz, 1.0 + count)
         bound = table([part], self.s, self.log_total, error, outside, moved, True)
-        result = _crossed(bound, hidden, delta, min(max(middle, 0.0), top), top)
-        return result if abs(result - middle) <= _FAR * math.sqrt(variance) else None
+        middle = low * self.h + self.h * float(masses.argmax())
+        return _crossed(bound, hidden, delta, min(max(middle, 0.0), top), top)
+
+    def visible(self, delta: float, level: float) -> float:
+        """Return about which share of delta, at its level, is the error of the masses."""
+        low, masses, off = self._masses()
+        above = max(low + len(masses) - level / self.h, 1.0)
+        sh = self.s * self.h
+        points = min(above, 1.0 / -math.expm1(-sh)) if sh > 0.0 else above
+        exponent = float(self.log_total) - self.s * level
+        return off * points * math.exp(min(exponent, 700.0)) / delta
+
+    def is_close(self, delta: float, level: float) -> bool:
+        """Whether the errors are no visible part of delta, so that another tilt is not needed."""
+        return self.visible(delta, level) <= _VISIBLE
 
 
 def composable(measure: DiscreteLosses) -> bool:
-    """Whether a release can be added to a running law: it has finite losses, as they are."""
+    """Whether a step can be added to a running composition: it has finite losses, as they are."""
     return len(measure.losses) > 0 and measure.infinite < 1.0 and measure.shift == 0.0
+
+
+def _transformed(
+    steps: Steps, masses: Floats, tilt: np.longdouble, mode: int
+) -> tuple[Complexes, Floats]:
+    """Return the transform of the tilted masses to the power of their count, and its errors."""
+    k = steps.count
+    if len(steps.at) <= _FEW_LOSSES:
+        real, turn, size, relative = characteristic_logs([steps], tilt, LENGTH)
+        with np.errstate(under="ignore"):
+            value = np.exp(real) * (np.cos(turn) + 1j * np.sin(turn))
+            return value, np.exp(size) * (relative + roundoff(8.0))
+    places = np.bincount((steps.at - mode) % LENGTH, weights=masses, minlength=LENGTH)
+    value = np.fft.rfft(places)
+    off = roundoff(_FFT_ULPS * math.log2(LENGTH) + 8.0)
+    if k == 1:
+        return value, np.full(len(value), off)
+    size = np.maximum(np.abs(value), 1e-300)
+    log, turn = k * np.log(size), k * np.angle(value)
+    more = k * np.log1p(off / size)
+    with np.errstate(under="ignore"):
+        power = np.exp(log)
+        given = np.where(more < 1.0, power * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
+        given = given + roundoff(power * 8.0) * (1.0 + np.abs(log) + np.abs(turn))
+        return power * (np.cos(turn) + 1j * np.sin(turn)), given
+
+
+def _log_moments(logs: Floats, losses: Floats, s: float, turns: Floats) -> Floats:
+    """Return logarithms of the tilted moments at s plus and minus the turns, relative to s."""
+    rows = np.concatenate([[s], s + turns, s - turns])
+    exponents = np.multiply.outer(rows, losses) + logs
+    most = exponents.max(axis=1)
+    values = most + np.log(np.exp(np.maximum(exponents - most[:, None], -99.0)).sum(axis=1))
+    return np.asarray(values[1:] - values[0]).reshape(2, -1)
+
+
+def _window(logs: Floats, turns: Floats, reach: tuple[float, float]) -> tuple[float, float]:
+    """Return the range outside of which the sum has probability 2 e^-OUTSIDE, in nats."""
+    up, down = ((side + OUTSIDE) / turns for side in logs)
+    return max(reach[0], -float(down.min())), min(reach[1], float(up.min()))
 
 
 def _infinite(certain: float) -> float:
@@ -201,7 +353,7 @@ def _infinite(certain: float) -> float:
 def _crossed(bound: Listed, hidden: float, delta: float, guess: float, top: float) -> float:
     """Return the level at which a bound on the finite part and the infinite one falls to delta."""
 
-    def above(t: float) -> bool:
-        return raised(hidden + bound.value(t), 2.0) > delta
+    def above(t: float) -> float:
+        return raised(hidden + bound.value(t), 2.0)
 
-    return crossing(above, guess, top, 1e-9 * top)[1]
+    return crossing(above, delta, guess, top, 1e-3 * max(guess, 1e-3 * top))[1]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple, Protocol, TypeVar
 
-from fastpriv._core.rounding import ULP, directed, lowered, raised
+from fastpriv._core.clock import Clock
+from fastpriv._core.rounding import directed, lowered, raised, roundoff
 from fastpriv._core.search import crossing
 from fastpriv.accounting.profile.composition import (
     Bounds,
@@ -25,10 +27,16 @@ from fastpriv.accounting.profile.composition import (
 )
 from fastpriv.accounting.profile.discrete import Releases, discrete_cumulant
 from fastpriv.accounting.profile.engines.closed_form import CLOSED_FORM, curve_of_one
-from fastpriv.accounting.profile.engines.contour import CONTOUR, DENSE_CONTOUR, SMOOTHED_CONTOUR
+from fastpriv.accounting.profile.engines.contour import (
+    CONTOUR,
+    DENSE_CONTOUR,
+    SMOOTHED_CONTOUR,
+    rough_log_delta,
+)
 from fastpriv.accounting.profile.engines.grid import GRID
 from fastpriv.accounting.profile.engines.large_loss import LARGE_LOSS, likely_level
 from fastpriv.accounting.profile.engines.lattice import LATTICE
+from fastpriv.accounting.profile.engines.threshold import THRESHOLD
 from fastpriv.accounting.profile.losses import NoBound, in_range
 from fastpriv.errors import TooLarge
 
@@ -38,6 +46,39 @@ _Answer = TypeVar("_Answer")
 _WIDE = 4e-10
 #: Relative width above which the grid is tried too.
 _WIDER = 2e-7
+#: Relative width above which other engines are tried if large losses are rare.
+_WIDEST = 1e-6
+
+
+class Goal(NamedTuple):
+    """Relative width at which bounds are narrow enough, and the time that is left."""
+
+    accuracy: float = 0.0
+    clock: Clock | None = None
+
+    def asks_more(self, low: float, high: float, wider: float) -> bool:
+        """Whether bounds that are wider than asked for should be narrowed by another engine."""
+        if self.clock is not None and self.clock.left() == 0.0:
+            return False
+        return high == math.inf or high - low > max(wider, self.accuracy) * high
+
+
+#: The goal of the current question.
+_GOAL: ContextVar[Goal] = ContextVar("goal", default=Goal())  # noqa: B039  (it cannot be changed)
+
+
+@contextmanager
+def goal(accuracy: float, time_limit: float) -> Iterator[None]:
+    """Set the goal of all questions asked meanwhile.
+
+    Bounds hold whatever the goal is. Once the time is over, Chernoff's inequality gives those that
+    are still missing.
+    """
+    token = _GOAL.set(Goal(accuracy, None if time_limit == math.inf else Clock(time_limit)))
+    try:
+        yield
+    finally:
+        _GOAL.reset(token)
 
 
 class NearlyOne:
@@ -86,16 +127,34 @@ ENGINES = (
     Attempt(LATTICE, enough=True),
     Attempt(CONTOUR),
     Attempt(NearlyOne(), wider=_WIDE),
+    Attempt(THRESHOLD, wider=_WIDE, near=True, times=3),
     Attempt(LARGE_LOSS, wider=_WIDE, near=True, times=2),
     Attempt(DENSE_CONTOUR, wider=_WIDE, near=True),
     Attempt(SMOOTHED_CONTOUR, wider=_WIDE, near=True),
     Attempt(GRID, wider=_WIDER),
 )
 
+#: The order if large losses are rare: the tilted distribution is then far wider than the level.
+RARE_ENGINES = (
+    *(attempt for attempt in ENGINES if attempt.enough),
+    Attempt(THRESHOLD, near=True, times=3),
+    *(attempt._replace(wider=_WIDEST) for attempt in ENGINES if not attempt.enough),
+)
+#: Ratio of the standard deviation of the tilted losses to the level from which on they are rare.
+_RARE = 5.0
+#: The same ratio up to which losses are not rare, at a level from a saddle point.
+_ORDINARY = 1.4
+#: Multiple of the level of Gaussian noise up to which such a level is plausible.
+_FAR_ABOVE = 8.0
+#: Engines whose preparation depends on the level, not on the saddle point alone.
+_NEAR_ENGINES = frozenset(attempt.engine for attempt in ENGINES if attempt.near)
+
 #: From this delta on, a normal approximation gives the first tilt.
 _LARGE = 0.05
 #: First step of the search for a level, relative to the expected level.
-_FIRST_STEP = 1e-10
+_FIRST_STEP = 1e-3
+#: Where no upper bound on a level is known, the next one is tried at this multiple of the lower.
+_FURTHER = 1.05
 #: Number of prepared bounds kept for later queries.
 _KEPT = 8
 #: Distance from the saddle point, in standard deviations, within which prepared bounds are good.
@@ -116,6 +175,11 @@ _FAR = 1e300
 _LONG = 1e4
 #: No level is searched for positive deltas below this one; underflow hides smaller values only.
 _TINY = 1e-305
+
+
+def _is_rare(parts: Composition, s: float, t: float) -> bool:
+    """Whether the losses tilted by the saddle point s of a level t are far wider than the level."""
+    return cumulant(parts.terms, s)[2] > (_RARE * t) ** 2
 
 
 class Curve(Protocol):
@@ -144,7 +208,7 @@ class _Composed:
 
     def __init__(self, parts: Composition) -> None:
         self.parts = parts
-        self._kept: OrderedDict[tuple[str, float], Prepared | None] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, float, float], Prepared | None] = OrderedDict()
         #: The exception of each engine that had no bound, by its name, to explain a wide bracket.
         self.reasons: dict[str, Exception] = {}
 
@@ -185,15 +249,22 @@ class _Composed:
 
     def _finite(self, t: float) -> Bounds:
         """Bounds on the contribution of finite losses to delta(t), by the engines in order."""
-        low, high, saddle = 0.0, 1.0, cache(lambda: self.parts.tilt_at(t))
-        for engine, wider, enough, _, _ in ENGINES:
-            if high - low <= wider * high or high <= _TINY or not engine.applies(self.parts):
+        low, high, asked = 0.0, 1.0, _GOAL.get()
+        saddle = cache(lambda: self.parts.tilt_at(t))
+        rare = THRESHOLD.applies(self.parts) and _is_rare(self.parts, saddle(), t)
+        engines = RARE_ENGINES if rare else ENGINES
+        for engine, wider, enough, _, _ in engines:
+            if high <= _TINY or not asked.asks_more(low, high, wider):
+                continue
+            if not engine.applies(self.parts):
                 continue
             more = self._bounds(engine, 0.0 if engine is CLOSED_FORM else saddle(), t)
             if more is not None:
                 low, high = max(low, more[0]), min(high, more[1])
                 if enough:
                     break
+        if high == 1.0 and asked.clock is not None and asked.clock.left() == 0.0:
+            high = self.at_most(t)
         return low, high
 
     def _bounds(self, engine: Engine, s: float, t: float) -> Bounds | None:
@@ -204,7 +275,7 @@ class _Composed:
 
     def _prepared(self, engine: Engine, s: float, t: float) -> Prepared | None:
         """Return the bounds that an engine prepares near t with saddle point s, or None."""
-        key = engine.name, s
+        key = engine.name, s, t if engine in _NEAR_ENGINES else 0.0
         if key not in self._kept:
             self._kept[key] = self._attempt(engine, lambda: engine.prepare(self.parts, t, s))
             if len(self._kept) > _KEPT:
@@ -223,6 +294,15 @@ class _Composed:
 
 class ContinuousCurve(_Composed):
     """Lower and upper bounds on a composition in which some losses have a density."""
+
+    def rough(self, t: float) -> float:
+        """Return about delta(t), by Laplace's method; used only to guide a search."""
+        try:
+            with in_range():
+                log = rough_log_delta(self.parts.terms, t, self.parts.tilt_at(t))
+        except (NoBound, OverflowError):
+            return math.nan
+        return math.exp(max(log, -700.0)) + self.infinite[1]
 
     def epsilon(self, delta: float) -> Bounds:
         """Lower and upper bounds on the smallest t >= 0 with delta(t) <= delta."""
@@ -248,8 +328,7 @@ class ContinuousCurve(_Composed):
         if upper == math.inf:  # no engine has an upper bound: use Chernoff's
             with suppress(NoBound), in_range():
                 start = max(cumulant(self.parts.terms, 1.0)[1], 1.0)
-                holds = lambda t: self.at_most(t) > delta  # noqa: E731
-                upper = crossing(holds, start, math.inf, _FIRST_STEP * start)[1]
+                upper = crossing(self.at_most, delta, start, math.inf, _FIRST_STEP * start)[1]
         return min(result[0], upper), upper
 
     def _sum_of_curves(self) -> float:
@@ -262,7 +341,7 @@ class ContinuousCurve(_Composed):
                 each = [k * curve_of_one(one, 0.0)[1] for one, k in pairs]
         except NoBound:
             return 1.0
-        return math.fsum(each) * (1.0 + 4.0 * ULP)
+        return math.fsum(each) * (1.0 + roundoff(4.0))
 
     def _start(self, rest: float) -> float:
         """Return the first tilt for a delta, from a normal approximation if delta is large."""
@@ -272,9 +351,25 @@ class ContinuousCurve(_Composed):
         _, mean, variance = cumulant(terms, 0.0)
         return tilt_at(terms, max(mean - math.sqrt(variance) * NormalDist().inv_cdf(rest), 0.0))
 
+    def _rare_level(self, c: float, rest: float) -> float:
+        """Return about the level if large losses are rare; 0 if the tilt c is an ordinary one.
+
+        At an ordinary tilt, the losses are hardly wider than the level, which is not far from the
+        level of Gaussian noise with the same variance without the record.
+        """
+        terms = self.parts.terms
+        _, slope, curve = cumulant(terms, c)
+        spread = math.sqrt(cumulant(terms, -1.0)[2])
+        normal = 0.5 * spread * spread - spread * NormalDist().inv_cdf(min(rest, 0.4))
+        level = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
+        if math.sqrt(curve) <= _ORDINARY * level and level <= _FAR_ABOVE * normal:
+            return 0.0
+        guess = max(likely_level(self.parts, rest), normal)
+        return guess if _is_rare(self.parts, tilt_at(terms, guess), guess) else 0.0
+
     def _crossing(self, delta: float, rest: float) -> Bounds:
         """Bounds on the level at which the curve equals delta; finite losses have ``rest``."""
-        parts, low, high = self.parts, 0.0, math.inf
+        parts, low, high, asked = self.parts, 0.0, math.inf, _GOAL.get()
 
         def narrow(engine: Engine, c: float, t: float) -> bool:
             """Narrow the level by the bounds that an engine prepares near t."""
@@ -292,12 +387,15 @@ class ContinuousCurve(_Composed):
         if CLOSED_FORM.applies(parts) and narrow(CLOSED_FORM, 0.0, 1.0):
             return low, high
         c = self._start(rest)
+        guess = self._rare_level(c, rest) if THRESHOLD.applies(parts) else 0.0
+        if guess > 0.0:
+            c = tilt_at(parts.terms, guess)
         for _ in range(_ROUNDS):
             _, slope, curve = cumulant(parts.terms, c)
             t = max(slope - 1.0 / c - 1.0 / (1.0 + c), 0.0)
-            for engine, wider, enough, near, times in ENGINES:
+            for engine, wider, enough, near, times in RARE_ENGINES if guess > 0.0 else ENGINES:
                 for _ in range(times):
-                    if enough or (high < math.inf and high - low <= wider * high):
+                    if enough or not asked.asks_more(low, high, wider):
                         break
                     if not engine.applies(parts):
                         break
@@ -305,14 +403,19 @@ class ContinuousCurve(_Composed):
                         narrow(engine, c, t)
                         continue
                     # If the tilted distribution has two modes, t is not between them.
-                    there = (
-                        0.5 * (low + high) if high < math.inf else likely_level(parts, rest) or t
-                    )
-                    if there > 0.0:
-                        narrow(engine, tilt_at(parts.terms, there), there)
+                    there = 0.5 * (low + high)
+                    if high == math.inf:
+                        there = max(guess or likely_level(parts, rest) or t, _FURTHER * low)
+                    if not there > 0.0:
+                        break
+                    width = high - low
+                    narrow(engine, tilt_at(parts.terms, there), there)
+                    if width < math.inf and high - low > 0.5 * width:
+                        break  # as narrow as it gets
             middle = low if high == math.inf else 0.5 * (low + high)
             good = abs(middle - t) <= _NEAR * math.sqrt(curve + 1.0 / c**2)
-            if good or high == 0.0 or high - low <= _WIDE * high:
+            enough_now = _WIDEST if guess > 0.0 else _WIDE
+            if good or high == 0.0 or not asked.asks_more(low, high, enough_now):
                 break
             c = tilt_at(parts.terms, middle)
         return low, high
@@ -362,6 +465,8 @@ class DiscreteCurve(_Composed):
             self._check_known(known not in (0.0, math.inf))
             return min(known, top) if self._up else known
         for _ in range(_AGAIN):
+            if not _GOAL.get().asks_more(0.0, math.inf, 0.0):  # the time is over
+                break
             _, middle, variance = discrete_cumulant(releases, s)
             if s > 0.0 and abs(result - shift - middle) <= _RETILT * math.sqrt(variance):
                 break
@@ -388,22 +493,24 @@ class DiscreteCurve(_Composed):
             return None
         infinite = self.infinite[side]
 
-        def above(t: float) -> bool:
-            return directed(infinite + made.bounds(t)[side], 2.0, self._up) > delta
+        def bound(t: float) -> float:
+            return directed(infinite + made.bounds(t)[side], 2.0, self._up)
 
-        lower, upper = crossing(above, guess, top, _FIRST_STEP * top)
+        lower, upper = crossing(bound, delta, guess, top, _FIRST_STEP * max(guess, 1e-3 * top))
         return upper if self._up else lower
 
 
 def _search(made: Prepared, infinite: Bounds, delta: float, start: float) -> Bounds:
     """Bounds on the level at which finite and infinite losses together equal delta."""
+    seen: dict[float, Bounds] = {}
 
-    def below(t: float) -> bool:
-        return lowered(infinite[0] + made.bounds(t)[0], 4.0) > delta
-
-    def above(t: float) -> bool:
-        return raised(infinite[1] + made.bounds(t)[1], 4.0) > delta
+    def bounds(t: float) -> Bounds:
+        if t not in seen:
+            low, high = made.bounds(t)
+            seen[t] = lowered(infinite[0] + low, 4.0), raised(infinite[1] + high, 4.0)
+        return seen[t]
 
     step = _FIRST_STEP * start
-    lower, _ = crossing(below, start, math.inf, step)
-    return lower, crossing(above, start, math.inf, step)[1]
+    lower, _ = crossing(lambda t: bounds(t)[0], delta, start, math.inf, step)
+    known = [(t, high) for t, (_, high) in seen.items()]
+    return lower, crossing(lambda t: bounds(t)[1], delta, start, math.inf, step, known)[1]

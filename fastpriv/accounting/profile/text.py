@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,9 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import RenyiStep
 from fastpriv.accounting.profile.discrete import Step
 from fastpriv.accounting.profile.losses import ContinuousStep
+from fastpriv.accounting.profile.parallel import Largest
 from fastpriv.accounting.profile.relations import amount_of_noise
-from fastpriv.accounting.profile.steps.allocation import Allocated
+from fastpriv.accounting.profile.steps.allocation import Allocated, OneOf, Selected
 from fastpriv.accounting.profile.steps.finite import (
     FiniteStep,
     FixedSizeSample,
@@ -26,7 +27,8 @@ from fastpriv.accounting.profile.steps.finite import (
     from_envelope,
 )
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
-from fastpriv.accounting.profile.steps.laplace import Interval
+from fastpriv.accounting.profile.steps.groups import Grouped, Replaced
+from fastpriv.accounting.profile.steps.laplace import Interval, PermuteAndFlip
 from fastpriv.accounting.profile.steps.sampling import Blend, Symmetrised
 from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel
@@ -34,6 +36,8 @@ from fastpriv.errors import InvalidInput, described, unread
 
 #: How far probabilities that were rounded outwards may be from those of laws.
 _SUMMED = 1e-6
+#: Most kinds of steps that a title names.
+_NAMED = 2
 
 
 def plain(part: Step, curves: bool = False) -> list[Any]:
@@ -61,12 +65,86 @@ def plain(part: Step, curves: bool = False) -> list[Any]:
         attained = None if part.attained_pair is None else plain(part.attained_pair)
         pairs = [plain(pair) for pair in part.pairs]
         return ["blend", pairs, list(part.weights), part.slack, attained]
+    if isinstance(part, Largest):
+        return ["largest", [each.to_dict() for each in part.profiles]]
+    if isinstance(part, Grouped):
+        return ["group", plain(part.step, curves), part.k]
+    if isinstance(part, Replaced):
+        return ["replaced", plain(part.step, curves)]
+    if isinstance(part, Selected):
+        return ["selected", plain(part.step, curves), part.t, part.k]
+    if type(part) is OneOf:
+        return ["one-of", plain(part.step, curves), part.t]
     kind, *rest = part.key
     if kind == "laws":
         rest = [np.frombuffer(lines).reshape(-1, 2).tolist() for lines in rest]
     if isinstance(part, FiniteStep) and part.drawn is not None and not curves:
         rest.append(part.drawn)
     return [kind, *_listed(rest)]
+
+
+def title(parts: Mapping[Step, int]) -> str:
+    """Return the steps of a composition in words."""
+    if not parts:
+        return "no steps"
+    if len(parts) > _NAMED:
+        return f"{sum(parts.values()):,} steps of {len(parts)} kinds"
+    return ", ".join(
+        f"{count:,} x {_title(part)}" if count > 1 else _title(part)
+        for part, count in parts.items()
+    )
+
+
+def _title(part: Step) -> str:
+    """Return what a step is, in words."""
+    if isinstance(part, FiniteStep) and part.source is not None:
+        return repr(part.source.channel)
+    if isinstance(part, Selected):
+        return f"{_title(part.step)}, {part.k} of {part.t} batches"
+    if type(part) is OneOf:
+        return f"{_title(part.step)}, one of {part.t} batches"
+    if isinstance(part, Grouped):
+        return f"{_title(part.step)}, groups of {part.k} records"
+    kind, *rest = part.key
+    if kind in _TITLES:
+        return _TITLES[kind](*rest)
+    inner = getattr(part, "atom", getattr(part, "step", None))
+    if isinstance(inner, Step):
+        return f"{_title(inner)}, {kind.replace('-', ' ')}"
+    return str(kind).replace("-", " ")
+
+
+def _sampled_at(q: float) -> str:
+    return "" if q == 1.0 else f", sampled with probability {q:.3g}"
+
+
+def _mixture_title(sigma: float, up: Any, down: Any) -> str:
+    if len(up) == 1 and up[0][0] == 1.0 and down in ((), up):
+        return f"Gaussian noise of {sigma:g} sensitivities{_sampled_at(up[0][1])}"
+    return f"mixture of Gaussians of deviation {sigma:g}"
+
+
+def _response_title(m: int, epsilon: float, delta: float) -> str:
+    if delta > 0.0:
+        return f"({epsilon:g}, {delta:g})-DP"
+    return f"randomised response, {m} values, epsilon {epsilon:g}"
+
+
+_TITLES: dict[str, Callable[..., str]] = {
+    "normal": lambda sigma: f"Gaussian noise of {sigma:g} sensitivities",
+    "mixtures": _mixture_title,
+    "laplace": lambda e, q: f"Laplace noise of {1.0 / e:g} sensitivities{_sampled_at(q)}",
+    "range": lambda e, q: f"bounded range {e:g}{_sampled_at(q)}",
+    "discrete-gaussian": lambda sigma, _: f"discrete Gaussian noise {sigma:g}",
+    "discrete-laplace": lambda a, _: f"discrete Laplace noise, parameter {a:g}",
+    "response": _response_title,
+    "laws": lambda *_: "finite mechanism",
+    "allocation": lambda sigma, t, *_: (
+        f"Gaussian noise of {sigma:g} sensitivities, one of {t} batches"
+    ),
+    "shuffled": lambda laws, n, *_: f"messages of {n:,} users, shuffled",
+    "renyi": lambda orders, _, rho, xi: "Renyi bounds" if orders or xi else f"zCDP {rho:g}",
+}
 
 
 def _listed(value: Any) -> Any:
@@ -87,7 +165,7 @@ def part_of(given: Any) -> Step:
     """Return the release that was written."""
     try:
         kind, *rest = given
-        return _KINDS[kind](*rest)
+        return KINDS[kind](*rest)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise unread("release", given, error) from None
 
@@ -138,7 +216,7 @@ def _lines(given: Any) -> Floats:
         and (slopes[1:] <= slopes[:-1] * (1.0 + _SUMMED)).all()
     )
     if not right:
-        raise InvalidInput("the lines of a curve are not those of laws: they were changed")
+        raise InvalidInput("the lines of a curve do not belong to distributions: they were changed")
     return lines
 
 
@@ -172,7 +250,7 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
 def _pair(given: Any) -> ContinuousStep:
     result = part_of(given)
     if not isinstance(result, ContinuousStep):
-        raise InvalidInput(f"this is no pair of continuous laws: {described(given)}")
+        raise InvalidInput(f"this is no pair of continuous distributions: {described(given)}")
     return result
 
 
@@ -193,8 +271,13 @@ def _moments(orders: Any, levels: Any, rho: Any, xi: Any) -> RenyiStep:
     return RenyiStep(at, known, check.real(rho, "rho", 0.0), check.real(xi, "xi", 0.0))
 
 
+def _selected(step: Any, t: Any, k: Any) -> Selected:
+    total = check.integer(t, "t", 3)
+    return Selected(part_of(step), total, check.integer(k, "k", 2, total - 1))
+
+
 def _rate(value: Any) -> float:
-    return check.real(value, "a chance", least=0.0, most=1.0)
+    return check.real(value, "a probability", least=0.0, most=1.0)
 
 
 def _noise(value: Any) -> float:
@@ -205,7 +288,8 @@ def _positive(value: Any) -> float:
     return check.real(value, "a parameter", least=5e-324)
 
 
-_KINDS: dict[str, Callable[..., Step]] = {
+#: How a step of each kind is read. The kinds that hold profiles are added by ``profile``.
+KINDS: dict[str, Callable[..., Step]] = {
     "response": _response,
     "channel": _channel,
     "laws": _laws,
@@ -217,9 +301,14 @@ _KINDS: dict[str, Callable[..., Step]] = {
     "normal": lambda sigma: GaussianNoise(_positive(sigma)),
     "laplace": lambda e, q: Interval(_positive(e), True, _rate(q)),
     "range": lambda e, q: Interval(_positive(e), False, _rate(q)),
+    "permute-and-flip": lambda e, q: PermuteAndFlip(_positive(e), _rate(q)),
     "discrete-gaussian": lambda s, d: discrete_gaussian(_noise(s), check.integer(d, "d", 1)),
     "discrete-laplace": lambda a, d: discrete_laplace(_positive(a), check.integer(d, "d", 1)),
     "allocation": lambda sigma, t: Allocated(_noise(sigma), check.integer(t, "t", 2)),
+    "one-of": lambda step, t: OneOf(part_of(step), check.integer(t, "t", 2)),
+    "selected": _selected,
+    "replaced": lambda step: Replaced(part_of(step)),
+    "group": lambda step, k: Grouped(part_of(step), check.integer(k, "k", 1)),
     "shuffled": _shuffled,
     "renyi": _moments,
 }

@@ -291,7 +291,8 @@ def test_shapes_and_words():
     profile = response(2, 1.0).self_compose(3)
     assert isinstance(profile.delta(0.5), fp.Bracket)
     assert isinstance(profile.delta([0.5, 1]), fp.Brackets)
-    assert repr(profile) == "PrivacyProfile(3 releases of 1 kinds, relation='replace-one')"
+    words = "3 x randomised response, 2 values, epsilon 1"
+    assert repr(profile) == f"PrivacyProfile({words}; relation='replace-one')"
     for wrong in (-1.0, math.nan, math.inf, "1", None, [[0.1]]):
         with pytest.raises(fp.InvalidInput):
             profile.delta(wrong)

@@ -161,7 +161,8 @@ def test_two_sampled_releases(sigma, q, level):
     assert (
         mpf(found.lower) * (1 - mpf(10) ** -12) <= truth <= mpf(found.upper) * (1 + mpf(10) ** -12)
     )
-    assert found.upper - found.lower <= 1e-9 * found.upper
+    # Rare samples are bounded to 1e-6 or better in a fraction of a second.
+    assert found.upper - found.lower <= 5e-9 * found.upper
 
 
 @pytest.mark.parametrize("e", [0.1, 1.0, 5.0])

@@ -66,7 +66,88 @@ def test_pure_level():
     assert found.width < 1e-8
 
 
+PHI = NormalDist()
+
+
+@pytest.mark.parametrize("advantage", [0.02, 0.1, 0.6])
+def test_noise_for_an_advantage_in_closed_form(advantage):
+    found = calibrate(gaussian, advantage=advantage)
+    exact = 1.0 / (2.0 * PHI.inv_cdf(0.5 * (1.0 + advantage)))
+    assert found.lower * (1 - 1e-12) <= exact <= found.upper * (1 + 1e-12)
+    assert found.width < 1e-8 * exact
+    assert gaussian(found.upper).delta(0.0).upper <= advantage
+
+
+@pytest.mark.parametrize(("tpr", "fpr"), [(0.05, 0.01), (0.5, 0.1), (2e-4, 1e-4), (0.9, 0.5)])
+def test_noise_for_a_true_positive_rate_in_closed_form(tpr, fpr):
+    found = calibrate(gaussian, tpr=tpr, fpr=fpr)
+    exact = 1.0 / (PHI.inv_cdf(tpr) - PHI.inv_cdf(fpr))
+    assert found.lower * (1 - 1e-12) <= exact <= found.upper * (1 + 1e-12)
+    assert found.width < 1e-6 * exact
+    assert gaussian(found.upper).tpr(fpr).lower <= tpr
+
+
+@pytest.mark.parametrize(("risk", "prior"), [(0.4, 0.5), (0.05, 0.1), (0.05, 0.9)])
+def test_noise_for_a_bayes_risk(risk, prior):
+    found = calibrate(gaussian, bayes_risk=risk, prior=prior)
+    mu, t = 1.0 / found.midpoint, abs(math.log(prior / (1 - prior)))
+    delta = PHI.cdf(mu / 2 - t / mu) - math.exp(t) * PHI.cdf(-mu / 2 - t / mu)
+    assert min(prior, 1 - prior) * (1 - delta) == pytest.approx(risk, rel=1e-7)
+    assert found.width < 1e-8 * found.upper
+    assert gaussian(found.upper).bayes_risk(prior).lower >= risk * (1 - 1e-15)
+    if prior == 0.5:
+        assert -0.5 / PHI.inv_cdf(risk) in found
+        assert calibrate(gaussian, bayes_risk=risk) == found
+
+
+@pytest.mark.parametrize(
+    ("goal", "mu"),
+    [
+        ({"advantage": 0.2}, 2 * PHI.inv_cdf(0.6)),
+        ({"tpr": 0.2, "fpr": 0.01}, PHI.inv_cdf(0.2) - PHI.inv_cdf(0.01)),
+        ({"bayes_risk": 0.4}, -2 * PHI.inv_cdf(0.4)),
+    ],
+)
+def test_steps_for_a_risk_in_closed_form(goal, mu):
+    """n steps of noise s have mu = sqrt(n) / s."""
+    found = calibrate(lambda n: gaussian(20.0).self_compose(n), **goal, parameter="steps")
+    assert found.lower == found.upper == math.floor((20.0 * mu) ** 2)
+
+
+@pytest.mark.slow
+def test_rates_for_a_risk():
+    def of(q):
+        return gaussian(1.0, q).self_compose(50)
+
+    found = calibrate(of, advantage=0.1, parameter="sampling")
+    assert of(found.lower).delta(0.0).upper <= 0.1 < of(found.upper).delta(0.0).lower
+    found = calibrate(of, tpr=0.1, fpr=0.01, parameter="sampling", tolerance=1e-6)
+    assert of(found.lower).tpr(0.01).lower <= 0.1 < of(found.upper).tpr(0.01).lower
+    assert found.width < 1e-4 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        ({}, "one guarantee.*got none"),
+        ({"epsilon": 1.0}, "delta must be given with epsilon"),
+        ({"tpr": 0.1}, "fpr must be given with tpr"),
+        ({"fpr": 0.1}, "tpr must be given with fpr"),
+        ({"prior": 0.5}, "bayes_risk must be given with prior"),
+        ({"epsilon": 1.0, "delta": 1e-5, "advantage": 0.1}, "one guarantee.*advantage"),
+        ({"tpr": 0.1, "fpr": 0.2}, "tpr must be above fpr"),
+        ({"advantage": 1.5}, "advantage"),
+        ({"bayes_risk": 0.3, "prior": 0.2}, "bayes_risk must be below prior"),
+    ],
+)
+def test_impossible_guarantees(goal, words):
+    with pytest.raises(InvalidInput, match=words):
+        calibrate(gaussian, **goal)
+
+
 def test_calibrations_that_fail():
+    with pytest.raises(Infeasible, match="an advantage of 0"):
+        calibrate(lambda noise: gaussian(1.0), advantage=0.1)
     with pytest.raises(Infeasible, match="one step"):
         calibrate(
             lambda n: gaussian(1.0).self_compose(n), epsilon=0.1, delta=1e-9, parameter="steps"

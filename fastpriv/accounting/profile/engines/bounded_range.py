@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import Bounds
@@ -66,9 +66,11 @@ class Chosen:
 
     def _attained(self, t: float) -> float:
         """Lower bound on delta(t)."""
-        at = t * (1.0 + 4.0 * ULP) / self._h
+        at = t * (1.0 + roundoff(4.0)) / self._h
         i = math.floor(at)
-        values = _attained(self._e, self._k, min(max(at - i, 0.0) + 4.0 * ULP * (at + 1.0), 1.0))
+        values = _attained(
+            self._e, self._k, min(max(at - i, 0.0) + roundoff(4.0) * (at + 1.0), 1.0)
+        )
         return float(values[i]) if i < len(values) else 0.0
 
     def _attained_level(self, delta: float) -> float:
@@ -81,7 +83,7 @@ class Chosen:
             return bool(_attained(self._e, self._k, part)[i] > delta)
 
         low, _ = bisect(above, 0.0, 1.0, absolute=2.0**-_HALVED)  # from this point to the next
-        return (i + low) * self._h * (1.0 - 8.0 * ULP)
+        return (i + low) * self._h * (1.0 - roundoff(8.0))
 
     def _upper(self, t: float) -> float:
         """Upper bound on delta(t)."""
@@ -115,7 +117,7 @@ def _attained(e: float, k: int, start: float) -> Floats:
     second = -np.expm1(-u) * np.exp(-h * np.arange(m, -1, -1)) / whole
     # V_0 at all points that V_k needs.
     points = (np.arange(-k * m, k * m + 1) + start) * h
-    values: Floats = np.maximum(-np.expm1(np.minimum(points, 0.0)), 0.0) * (1.0 - 8.0 * ULP)
+    values: Floats = np.maximum(-np.expm1(np.minimum(points, 0.0)), 0.0) * (1.0 - roundoff(8.0))
     for j in range(1, k + 1):
         windows = sliding_window_view(np.pad(values, m), 2 * m + 1)
         # V_j is 0 from j e on, and is not needed below (j - k) e.
@@ -124,7 +126,7 @@ def _attained(e: float, k: int, start: float) -> Floats:
         for begin in range(j * m, last, rows):
             some = windows[begin : min(begin + rows, last)]
             worth = first * some[:, m::-1] + second * some[:, : m - 1 : -1]
-            values[begin : begin + len(some)] = worth.max(axis=1) * (1.0 - 32.0 * ULP)
+            values[begin : begin + len(some)] = worth.max(axis=1) * (1.0 - roundoff(32.0))
     return np.asarray(values[k * m :])
 
 

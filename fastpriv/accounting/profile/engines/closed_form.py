@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv.accounting.profile.composition import Bounds, Composition, tilt_at
 from fastpriv.accounting.profile.engines.contour import CONTOUR
 from fastpriv.accounting.profile.losses import Directed, NoBound
@@ -51,7 +51,7 @@ def curve_of_one(one: Directed, t: float) -> Bounds:
         flipped = one.flipped and not step.symmetric
         each = [(w, curve_of_one(Directed(part, flipped), t)) for w, part in step.choices]
         low, high = (math.fsum(w * bounds[i] for w, bounds in each) for i in (0, 1))
-        slack = 16.0 * ULP + 2.0 * step.slack
+        slack = roundoff(16.0) + 2.0 * step.slack
         return low * (1.0 - slack), min(high * (1.0 + slack), 1.0)
     if isinstance(step, GaussianMixture) and not step.down and len(step.up) == 1:
         try:
@@ -68,17 +68,17 @@ def _amplified(step: GaussianMixture, t: float, flipped: bool) -> Bounds:
     the curve r delta(t + ln q/r) with r = 1 - (1-q) e^t.
     """
     (shift, q), grown = step.up[0], math.expm1(min(t, 700.0))
-    factor, slack = q, 4.0 * ULP
+    factor, slack = q, roundoff(4.0)
     if flipped:
         factor = q - (1.0 - q) * grown
-        slack = 8.0 * ULP * (q + (1.0 - q) * grown) / max(factor, 1e-300)
+        slack = roundoff(8.0) * (q + (1.0 - q) * grown) / max(factor, 1e-300)
         if slack > 0.5:
-            return 0.0, 16.0 * ULP if factor > -16.0 * ULP * (q + grown) else 0.0
+            return 0.0, roundoff(16.0) if factor > roundoff(-16.0) * (q + grown) else 0.0
         level = t + math.log(q / factor)
     else:
         level = math.log1p(grown / q) if t < 700.0 else t - math.log(q)
     noise = Composition([(Directed(GaussianNoise(1.0 / shift)), 1)], [])
-    off = 16.0 * ULP * (1.0 + level) * (level > 0.0) + slack
+    off = roundoff(16.0) * (1.0 + level) * (level > 0.0) + slack
     made = CONTOUR.prepare(noise, level, tilt_at(noise.terms, level))
     low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
     return low * factor * (1.0 - 2.0 * slack), min(

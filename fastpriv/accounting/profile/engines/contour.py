@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import (
     Composition,
@@ -45,11 +45,16 @@ from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 #: Lines that are tried, as shares of the saddle point, with the logarithm of the share of delta
 #: that aliases, and angles left out, may have, and the most angles: the first that fits.
 _TRIED = ((1.0, -38.0, 1 << 12), (1.0, -32.0, 1 << 13), (0.7, -32.0, 1 << 13))
+_CUT = ((1.0, -38.0, 1 << 13), (1.0, -30.0, 1 << 16))
 _DENSE = ((1.0, -32.0, 1 << 17), (0.7, -32.0, 1 << 17), (1.0, -27.0, 1 << 18))
+#: Number of angles up to which a cheap bound on the decay of moments is good enough.
+_FEW = 1 << 10
 #: Number of angles of the coarse grid on which the decay of moments is bounded.
 _COARSE = 1 << 8
 #: Number of these angles evaluated in one batch.
 _BATCH = 1 << 5
+#: Negative logarithm of a bound on moments at all larger angles that no contour needs.
+_NOT_NEEDED = 100.0
 #: Number of first angles whose moments are computed separately.
 _FIRST = 1 << 9
 #: Relative error of the moments allowed for quadrature, summed over steps.
@@ -78,18 +83,18 @@ class Line:
         turn = self.angles * t
         terms = self.values * (np.cos(turn) - 1j * np.sin(turn))
         total = self.tau / math.pi * float(terms.real.sum())
-        sizes = self.weights * (self.errors + ULP * (16.0 + 4.0 * np.abs(turn)))
+        sizes = self.weights * (self.errors + roundoff(16.0 + 4.0 * np.abs(turn)))
         error = self.tau / math.pi * float(sizes.sum()) * (1.0 + 1e-9) + self.cut
         shift = self.c * t
         log = self.log_top - shift
-        slack = self.top_error + 8.0 * ULP * (abs(self.log_top) + abs(shift) + abs(log) + 8.0)
+        slack = self.top_error + roundoff(8.0) * (abs(self.log_top) + abs(shift) + abs(log) + 8.0)
         high = _exp(log + slack, total + error)
         alias = sum(self._alias(at, bound, t) for at, bound in self.aliases)
         low = _exp(log - slack, total - error) - alias
         if self.apart is not None:
             at, bound = self.apart
             rest = bound - at * t
-            rest += 8.0 * ULP * (abs(bound) + abs(at * t))
+            rest += roundoff(8.0) * (abs(bound) + abs(at * t))
             high += (math.exp(min(rest, 1.0)) + alias) * (1.0 + 1e-9)
         return max(math.nextafter(low, 0.0), 0.0), min(math.nextafter(high, math.inf), 1.0)
 
@@ -100,7 +105,7 @@ class Line:
         """
         W = 2.0 * math.pi / self.tau
         apart = abs(at - self.c) * W * (1.0 - 1e-12)
-        log = bound - at * t + 8.0 * ULP * (abs(bound) + abs(at * t))
+        log = bound - at * t + roundoff(8.0) * (abs(bound) + abs(at * t))
         return math.exp(min(log, 700.0)) / math.expm1(min(apart, 700.0)) * (1.0 + 1e-9)
 
 
@@ -131,22 +136,29 @@ class Contour:
 
 
 CONTOUR = Contour("contour", _TRIED)
+#: For losses that end at a threshold, where moments decay slowly.
+CUT_CONTOUR = Contour("contour up to a threshold", _CUT)
 #: With very many angles, for distributions that are far from smooth.
 DENSE_CONTOUR = Contour("dense contour", _DENSE)
 
 
 def _first(tried: tuple[tuple[float, float, int], ...], terms: Terms, t: float, c: float) -> Line:
-    log_delta = _log_delta(terms, t, c)
-    decays: dict[float, Decay] = {}
+    log_delta = rough_log_delta(terms, t, c)
+    decays: dict[tuple[float, bool], Decay] = {}
+    values: dict[float, list[Floats]] = {}
     for scale, small, most in tried:
-        with suppress(NoBound):
-            if scale not in decays:
-                decays[scale] = decay(terms, scale * c)
-            return _line(terms, t, scale * c, small, most, log_delta, decays[scale])
+        for fine in (False, True):  # most sums need few angles, and the cheap bounds show it
+            with suppress(NoBound):
+                if (scale, fine) not in decays:
+                    edges, each = falls(terms, scale * c, fine, values.get(scale))
+                    values[scale] = [np.exp(inside) for inside, _ in each]
+                    decays[scale, fine] = decay(terms, edges, each)
+                few = most if fine else _FEW
+                return _line(terms, t, scale * c, small, few, log_delta, decays[scale, fine])
     raise TooMuchWork
 
 
-def _log_delta(terms: Terms, t: float, c: float) -> float:
+def rough_log_delta(terms: Terms, t: float, c: float) -> float:
     """Return an estimate of ln delta(t) by Laplace's method at the saddle point."""
     K, _, curve = cumulant(terms, c)
     wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
@@ -178,7 +190,7 @@ def _line(
             error = np.concatenate([error, others[1][_FIRST:]])
         logs += k * value
         # Powers are accurate to a unit of their exponents; errors add up over steps.
-        errors += k * (error + 4.0 * ULP * np.abs(value))
+        errors += k * (error + roundoff(4.0) * np.abs(value))
     log_top, top_error = float(logs[0].real), float(errors[0])
     logs -= log_top
     s = c + 1j * angles
@@ -255,21 +267,32 @@ class Decay:
         return float(edges[fits[0]]), float(total[fits[0]]) * (1.0 + 1e-6)
 
 
-def decay(terms: Terms, c: float) -> Decay:
-    """Bound the decay of |M| on a line."""
-    edges, each = falls(terms, c)
+def decay(terms: Terms, edges: Floats, each: list[tuple[Floats, Floats]]) -> Decay:
+    """Bound the decay of |M| on a line from that of each kind of step."""
     sums = [sum(k * one[i] for one, (_, k) in zip(each, terms, strict=True)) for i in (0, 1)]
     return Decay(edges, np.asarray(sums[0]), np.asarray(sums[1]))
 
 
-def falls(terms: Terms, c: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
-    """Angles of all sizes, and ln |M| / M(c) of one release of each kind between and beyond."""
+def falls(
+    terms: Terms, c: float, fine: bool = True, known: list[Floats] | None = None
+) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+    """Angles of all sizes, and ln |M| / M(c) of one release of each kind between and beyond.
+
+    ``known`` are bounds between the angles from an earlier call.
+    """
     unit = 1.0 / math.sqrt(cumulant(terms, c)[2] + 1.0 / c**2)
     edges: Floats = unit * np.geomspace(2.0**-2, 2.0**30, _COARSE + 1)
+    ceilings = [np.maximum(term.ceiling(c, edges, fine), 1e-300) for term, _ in terms]
+    # Where the bounds on all larger angles are tiny, values are not needed.
+    beyond = sum(k * np.log(ceiling) for ceiling, (_, k) in zip(ceilings, terms, strict=True))
+    needed = int(np.searchsorted(-np.asarray(beyond), _NOT_NEEDED)) + 1
     each = []
-    for term, _ in terms:
-        ceiling = np.maximum(term.ceiling(c, edges), 1e-300)
-        inside = np.minimum(_coarse(term, c, edges), ceiling[:-1])
+    for i, (ceiling, (term, _)) in enumerate(zip(ceilings, terms, strict=True)):
+        inside = ceiling[:-1].copy()
+        if known is not None:
+            inside = np.minimum(inside, known[i])
+        else:
+            inside[:needed] = np.minimum(_coarse(term, c, edges[: needed + 1]), inside[:needed])
         each.append((np.log(inside), np.log(ceiling)))
     return edges, each
 
@@ -374,7 +397,7 @@ def _blurred(kinds: list[tuple[Discrete, int]], t: float, c: float) -> Blurred:
             part = slice(start, start + some)
             value, error = term.log_moments(c, angles[part], 1e-20)
             logs[part] += k * value
-            errors[part] += k * (error + 4.0 * ULP * np.abs(value))
+            errors[part] += k * (error + roundoff(4.0) * np.abs(value))
     log_top, top_error = float(logs[0].real), float(errors[0])
     s = c + 1j * angles
     with np.errstate(under="ignore"):
@@ -404,7 +427,7 @@ def _angles(kinds: list[tuple[Discrete, int]], c: float, tau: float, last: float
     for other, reach in periods[1:]:
         turns = middles / other
         # Multiples are good to a few units of the largest angle.
-        off = np.abs(turns - np.rint(turns)) * other - 8.0 * ULP * last
+        off = np.abs(turns - np.rint(turns)) * other - roundoff(8.0) * last
         middles = middles[off <= width + reach]
     count = 2.0 * width / tau + 3.0
     if len(middles) * count > _ANGLES:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared, cumulant
 from fastpriv.accounting.profile.discrete import (
@@ -94,7 +94,7 @@ def grid_above(releases: Releases, s: float, h: float) -> Listed:
     law = tilted_law(steps, np.longdouble(s) * np.longdouble(h))
     part = on_lattice(law, h, True)
     # Multiples of a step were rounded to doubles.
-    moved = sum(count * ULP * measure.top for measure, count in releases)
+    moved = sum(roundoff(count) * measure.top for measure, count in releases)
     error = law.log_error + sum(
         count * (measure.error + 32.0 * FINE) for measure, count in releases
     )
@@ -149,8 +149,8 @@ class Processed:
         error = self.error + FINE * (
             abs(float(self.log_p)) + abs(float(self.log_q)) + self.s * size
         )
-        error += 8.0 * ULP * (1.0 + self.s) * size
-        error += ULP * abs(ratio)
+        error += roundoff(8.0) * (1.0 + self.s) * size
+        error += roundoff(abs(ratio))
         with np.errstate(over="ignore"):
             gain = self.tails_p[near] * (1.0 - 2.0 * error) - np.exp(ratio - x) * self.tails_q[
                 near
@@ -160,7 +160,7 @@ class Processed:
         if not gain[best] > 0.0:
             return 0.0
         exponent = self.log_p - np.longdouble(self.s) * np.longdouble(t)
-        error = 2.0 * error + 32.0 * ULP * (1.0 + abs(float(logs[best])))
+        error = 2.0 * error + roundoff(32.0) * (1.0 + abs(float(logs[best])))
         return rounded(exponent + np.longdouble(logs[best]), error, False)
 
 
@@ -179,10 +179,10 @@ def grid_below(releases: Releases, s: float, h: float) -> Processed:
     tails_q = _tails(q, q.y + q.error, (s + 1.0) * h, start, top)
     tails_p = np.maximum(tails_p - p.outside, 0.0)
     tails_q = tails_q + q.outside + TINY * len(tails_q)  # terms may have been lost to underflow
-    error = p.log_error + q.log_error + 8.0 * len(tails_p) * ULP
+    error = p.log_error + q.log_error + roundoff(8.0 * len(tails_p))
     # Multiples of a step were rounded to doubles, which changes Q = P e^-l.
     error += sum(
-        count * (2.0 * measure.error + 32.0 * FINE + ULP * measure.top + measure.off)
+        count * (2.0 * measure.error + 32.0 * FINE + roundoff(measure.top) + measure.off)
         for measure, count in releases
     )
     return Processed(s, h, start, tails_p, tails_q, p.log_total, q.log_total, error)
@@ -257,14 +257,18 @@ def _cut(parts: Composition, t: float, c: float) -> _Gridded | None:
         sides.append([*cut, *((measure.without_infinite, k) for measure, k in parts.finite)])
     below, above = sides
     h = _spacing(above, c)
+    ends = [(k, one.pair.top(False)) for one, k in parts.pairs if one.pair.has_atoms]
+    if ends and max(ends)[1] > h:  # atoms on grid points cause no error
+        h = max(ends)[1] / math.ceil(max(ends)[1] / h)
     if not 0.0 < h < 1.0:
         return None
     lower, upper = grid_below(below, c, h), grid_above(above, c, h)
     beyond = raised(math.fsum(k * measure.infinite for measure, k in above), 4.0)
-    return _Gridded(_one_sided(lower, below, False), _one_sided(upper, above, True), beyond)
+    return _Gridded(one_sided(lower, below, False), one_sided(upper, above, True), beyond)
 
 
-def _one_sided(bound: Bound, releases: Releases, up: bool) -> OneSided:
+def one_sided(bound: Bound, releases: Releases, up: bool) -> OneSided:
+    """Return a bound for losses with the shifts and errors of these steps."""
     shift = math.fsum(k * measure.shift for measure, k in releases)
     top = shift + math.fsum(k * measure.top for measure, k in releases) + 1.0
     off = math.fsum(k * measure.off for measure, k in releases) if up else 0.0

@@ -19,7 +19,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv import kernels
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import (
@@ -91,7 +92,9 @@ class _Divided:
     def share(self, x: Floats, sign: float = 1.0) -> Floats:
         """Return Phi((x - x0) / eta), or one minus it."""
         z = (sign / (self.eta * math.sqrt(2.0))) * (self.x0 - x)
-        return np.array([0.5 * math.erfc(one) for one in z.tolist()])
+        result = np.empty(len(z))
+        kernels.half_erfc(np.ascontiguousarray(z), result)
+        return result
 
     def logs(self, s: float) -> tuple[float, float]:
         """Return ln of upper bounds on B and J at a real exponent."""
@@ -119,8 +122,8 @@ class _Divided:
         if self.pair is None:
             logs, errors = self.term.log_moments(c, angles, 1e-17 / self.k)
             values = np.exp(logs)
-            off = np.abs(values) * (np.expm1(np.minimum(errors, 700.0)) + 8.0 * ULP)
-            return [values, off + 4.0 * ULP * np.abs(logs * values), none + 0j, none]
+            off = np.abs(values) * (np.expm1(np.minimum(errors, 700.0)) + roundoff(8.0))
+            return [values, off + roundoff(4.0) * np.abs(logs * values), none + 0j, none]
         w = 1.0 + c
         x, nodes, relative = self.pair.rule(w, tau * count, _FINE, self.eta)
         if not fits(len(x), count):
@@ -137,8 +140,8 @@ class _Divided:
             weights = all_weights * part
             # A small share changes by its argument's square times the argument's relative error.
             z = np.where(part < 0.5, (np.abs(x) + abs(self.x0)) / self.eta, 1.0)
-            units = nodes.fuzz + (16.0 + np.abs(nodes.logs) + 4.0 * w * L + 4.0 * z * z) * ULP
-            moved = float(((8.0 * ULP * L + nodes.off) * weights).sum())
+            units = nodes.fuzz + roundoff(16.0 + np.abs(nodes.logs) + 4.0 * w * L + 4.0 * z * z)
+            moved = float(((roundoff(8.0) * L + nodes.off) * weights).sum())
             sums, error = uniform_sums(nodes.losses, weights, tau, count)
             lost = error * float(weights.sum()) + float((units * weights).sum())
             less = (lost + (w + angles) * moved) * (1.0 + 1e-9) + len(L) * 2.0**-1060
@@ -302,5 +305,5 @@ def _difference(
         values = np.exp(log - log_top) * np.expm1(rise)
         whole = np.exp(most - log_top)
         gain = np.where(more < 700.0, np.expm1(np.minimum(more, 700.0)), math.inf)
-        errors = whole * (gain * (first + 16.0 * ULP * units) + (1.0 + gain) * second)
+        errors = whole * (gain * (first + roundoff(16.0) * units) + (1.0 + gain) * second)
     return np.asarray(values), errors * (1.0 + 1e-9)

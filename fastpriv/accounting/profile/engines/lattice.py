@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.accounting.profile.composition import Bounds, Composition, Prepared
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
@@ -95,7 +95,7 @@ class Steps:
         """Relative error of the tilted masses, and of their total, before they are rounded."""
         size = float(np.abs(self.logs).max()) + abs(float(s)) * int(np.abs(self.at).max())
         if self.many:
-            return ULP * (64.0 + 4.0 * size)
+            return roundoff(64.0 + 4.0 * size)
         return FINE * (8.0 + len(self.at) + size)
 
 
@@ -185,7 +185,7 @@ def _powers(
         np.concatenate([law[m] for law, m in zip(laws, moved, strict=True)]),
         starts,
         np.array([float(part.count) for part in parts]),
-        np.array([(32.0 + len(law)) * ULP + fuzz for law in laws]),
+        np.array([roundoff(32.0 + len(law)) + fuzz for law in laws]),
         *_sines(length),
         logs,
     )
@@ -205,7 +205,7 @@ def inverted(logs: Floats, length: int) -> tuple[Floats, float]:
     real, turn, size, relative = logs
     with np.errstate(under="ignore"):
         result = np.fft.irfft(np.exp(real) * (np.cos(turn) + 1j * np.sin(turn)), length)
-        transform = 8.0 * math.log2(length) * ULP
+        transform = roundoff(8.0 * math.log2(length))
         error = 2.0 / length * float((np.exp(size) * (relative + transform)).sum())
     return result, error * (1.0 + 1e-9)
 
@@ -223,8 +223,8 @@ def _transformed(
     Every output of a transform is off by at most 8 L units of the sum of its inputs, here one.
     Where factors are off by e, their product is by at most prod (|phi| + e) - prod |phi|.
     """
-    unit = 8.0 * math.log2(length) * ULP
-    off = unit + 8.0 * ULP + fuzz
+    unit = roundoff(8.0 * math.log2(length))
+    off = unit + roundoff(8.0) + fuzz
     log, more, turn = (np.zeros(length // 2 + 1) for _ in range(3))
     for part, law, mode in zip(parts, laws, modes, strict=True):
         places = np.zeros(length)
@@ -239,7 +239,7 @@ def _transformed(
         given = np.where(more < 1.0, size * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
         result = np.fft.irfft(size * (np.cos(turn) + 1j * np.sin(turn)), length)
     # Logarithms and angles are good to a few units of the count.
-    given = given + size * (unit + 8.0 * ULP * (1.0 + np.abs(log) + np.abs(turn)))
+    given = given + size * (unit + roundoff(8.0) * (1.0 + np.abs(log) + np.abs(turn)))
     return result, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)
 
 
@@ -368,7 +368,9 @@ class OneSided:
             if not self.up:
                 return 0.0, 1.0
             t = self.top
-        slack = self.off + (4.0 * ULP * (abs(t) + abs(self.shift)) if self.shift != 0.0 else 0.0)
+        slack = self.off + (
+            roundoff(4.0) * (abs(t) + abs(self.shift)) if self.shift != 0.0 else 0.0
+        )
         x = t - self.shift
         return (0.0, self.bound.value(x - slack)) if self.up else (self.bound.value(x + slack), 1.0)
 
@@ -392,7 +394,7 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
             continue
         tilted, log, fuzz = _tilt(measure, s)
         log_total += count * log
-        error += count * (fuzz + 8.0 * ULP)
+        error += count * (fuzz + roundoff(8.0))
         if measure.top > 0.0:
             parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
     if 2 ** (len(lattices) - 1) > _SHIFTS:
@@ -492,12 +494,12 @@ def table(
     both, above = np.empty(len(longest.losses)), np.empty(len(longest.losses))
     kernels.tail_tables(longest.losses, longest.rests, longest.masses, s, both, above)
     if others:
-        moved += (4.0 * ULP * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
+        moved += (roundoff(4.0) * len(others) + 2.0 * FINE) * sum(part.size for part in parts)
     # A loss of one part alone is off relative to itself: to t where it is next to t, and elsewhere
     # by less than the error of as many steps as the table has.
     spread = float(longest.losses[-1] - longest.losses[0])
-    error += (8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread) * ULP
-    error += len(shifts) * ULP
+    error += roundoff(8.0 * len(both) + 4.0 * len(shifts) ** 0.5 + 32.0 + 4.0 * s * spread)
+    error += roundoff(len(shifts))
     return Listed(
         up,
         s,
@@ -511,5 +513,5 @@ def table(
         error,
         outside,
         moved,
-        4.0 * ULP if others else 2.0 * longest.off,
+        roundoff(4.0) if others else 2.0 * longest.off,
     )

@@ -1,4 +1,4 @@
-"""Random allocation: each person is in one of t batches with Gaussian noise."""
+"""Random allocation: each record is in k of t batches, with noise on every batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.search import bisect, lost_near_zero
 from fastpriv._core.validation import Floats
-from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs
+from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Step, pair_measure
 from fastpriv.accounting.profile.steps.finite import CurveStep, hull
+from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
+from fastpriv.accounting.profile.steps.groups import CUT, losses_of
+from fastpriv.accounting.profile.steps.laplace import Interval
 
 # Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
 #
@@ -252,20 +255,34 @@ def _below(given: _Points) -> tuple[Longs, Longs]:
     return at[1:-1][kept], masses[kept]
 
 
-class Allocated(CurveStep):
-    """One epoch of t batches, each person in one of them at random, with Gaussian noise."""
+class OneOf(CurveStep):
+    """One epoch of t batches, each record in one of them at random, with any noise.
 
-    def __init__(self, sigma: float, t: int) -> None:
-        super().__init__(("allocation", sigma, t))
-        self.sigma, self.t = sigma, t
+    The pair of one batch is (P, Q), and Y = P/Q. The likelihood ratio of an epoch is, under Q, the
+    mean of t independent copies of Y. Its distribution is bounded in convex order.
+    """
+
+    def __init__(self, step: Step, t: int) -> None:
+        super().__init__(("one-of", step.key, t))
+        self.step, self.t = step, t
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OneOf) and self.t == other.t and self.step == other.step
+
+    def sums(self, up: bool) -> Sums:
+        """Return the distribution of the sum of t ratios, larger or smaller in convex order."""
+        return _ratio_sums(self.step, self.t, up)
+
+    def replacement(self) -> DiscreteLosses | None:
+        """Return losses of a replaced record that are attained, rounded down; None if unknown."""
+        return _scored_replacement(self.step, self.t, 1)
 
     def delta(self, t: float) -> tuple[float, float]:
         """Bounds on delta(t) of one epoch: the larger of both orders."""
-        low, high = _one_epoch(self.sigma, self.t, t)
-        if high - low > _WIDE * high:
-            more = _by_sums(self.sigma, self.t, t)
-            low, high = max(low, more[0]), min(high, more[1])
-        return low, high
+        return _by_sums(self.sums(False), self.sums(True), self.t, t)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the smallest level of one epoch."""
@@ -283,7 +300,266 @@ class Allocated(CurveStep):
 
     def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
         """Measure of one order, from above or below."""
+        return _sums_measure(self.sums(up), self.t, flipped, up)
+
+
+class Allocated(OneOf):
+    """The same for Gaussian noise, whose integral is more accurate."""
+
+    def __init__(self, sigma: float, t: int) -> None:
+        CurveStep.__init__(self, ("allocation", sigma, t))
+        self.sigma, self.t = sigma, t
+
+    @property
+    def step(self) -> Step:  # type: ignore[override]
+        """Gaussian noise on one batch."""
+        return GaussianNoise(self.sigma)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocated) and self.key == other.key
+
+    def sums(self, up: bool) -> Sums:
+        """Return the distribution of a sum of lognormal numbers."""
+        return lognormal_sums(self.sigma, self.t, up)
+
+    def delta(self, t: float) -> tuple[float, float]:
+        """Bounds on delta(t) of one epoch: the larger of both orders."""
+        low, high = _one_epoch(self.sigma, self.t, t)
+        if high - low > _WIDE * high:
+            more = super().delta(t)
+            low, high = max(low, more[0]), min(high, more[1])
+        return low, high
+
+    def measure(self, flipped: bool, up: bool) -> DiscreteLosses:
+        """Measure of one order, from above or below."""
         return _measure(self.sigma, self.t, flipped, up)
+
+
+# Each record is in k of the t batches.
+#
+# Divide the t batches at random into k blocks of floor(t/k) or ceil(t/k), and select one batch in
+# every block: the selected set is a uniform k-subset. The blocks do not depend on the data, and
+# knowing them only helps to tell the databases apart. So k of t is dominated, in each order, by the
+# composition of one of floor(t/k) or ceil(t/k), k of them together.
+#
+# From below: every output x of a batch is replaced by a score, a multiple of some h near
+# ln(1 + Y(x) k/(f t)) with a factor f, and the scores are added. Their sum has the distribution
+# Q*t without the record and Q*(t-k) P*k with it. All terms are positive, so masses have a relative
+# error.
+
+
+#: Cells of one output.
+_CELLS = 4096
+#: Scores per standard deviation of one output; fewer lose information, about 1/(12 n^2) of it.
+_SCORES = 12.0
+#: Largest number of values of the sum of scores.
+_SUM_CELLS = 8192
+#: Standard deviations of the sum of scores on either side that are kept.
+_KEPT_DEVIATIONS = 14.0
+#: Factors f of scores ln(1 + Y k/(f t)); a larger one suits little noise.
+_FACTORS = (1.0, 3.0, 9.0, 27.0)
+#: Scores are compared by their level at this delta.
+_TYPICAL = 1e-5
+
+
+class Selected(CurveStep):
+    """One epoch of t batches, each record in k of them at random; 1 < k < t."""
+
+    is_composed = True
+
+    def __init__(self, step: Step, t: int, k: int) -> None:
+        super().__init__(("selected", step.key, t, k))
+        self.step, self.t, self.k = step, t, k
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selected) and self.key == other.key and self.step == other.step
+
+    @property
+    def levelwise(self) -> bool:
+        """Always False: the curve is a composition."""
+        return False
+
+    def replacement(self) -> DiscreteLosses | None:
+        """Return losses of a replaced record that are attained, rounded down; None if unknown."""
+        return _scored_replacement(self.step, self.t, self.k)
+
+    def measures(self, flipped: bool, up: bool) -> list[tuple[DiscreteLosses, int]]:
+        """Return the blocks for an upper bound, and the scores for a lower bound."""
+        if not up:
+            return [(_scored(self.step, self.t, self.k, flipped), 1)]
+        size, larger = divmod(self.t, self.k)
+        blocks = [(size, self.k - larger), (size + 1, larger)]
+        return [(self._block(t, flipped), k) for t, k in blocks if k]
+
+    def _block(self, t: int, flipped: bool) -> DiscreteLosses:
+        step = self.step if t == 1 else one_of(self.step, t)
+        return losses_of(step, flipped, True, _CELLS)
+
+
+def one_of(step: Step, t: int) -> OneOf:
+    """Return one of t > 1 batches with the noise of a step."""
+    if isinstance(step, GaussianNoise) and 0.1 <= step.sigma <= 1000.0 / math.sqrt(t):
+        return Allocated(step.sigma, t)
+    return OneOf(step, t)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Masses of consecutive scores from ``first`` on, and the mass that was left out."""
+
+    first: int
+    masses: Floats
+    lost: float
+    error: float
+
+    def plus(self, other: _Scores, keep: tuple[int, int] | None) -> _Scores:
+        """Return the sum of independent scores, without scores outside of ``keep``."""
+        first = self.first + other.first
+        masses = np.convolve(self.masses, other.masses)
+        low, high = keep or (first, first + len(masses))
+        start = min(max(low - first, 0), len(masses) - 1)
+        end = max(min(high - first + 1, len(masses)), start + 1)
+        dropped = float(masses[:start].sum() + masses[end:].sum())
+        lost = (self.lost + other.lost + dropped) * (1.0 + 1e-9) + _LOST
+        terms = min(len(self.masses), len(other.masses))
+        error = self.error + other.error + roundoff(terms + 4.0)
+        return _Scores(first + start, masses[start:end], lost, error)
+
+    def spread(self) -> tuple[float, float]:
+        """Mean and variance."""
+        at = self.first + np.arange(len(self.masses))
+        mean = float(self.masses @ at)
+        return mean, float(self.masses @ (at - mean) ** 2)
+
+
+@lru_cache(maxsize=64)
+def _scored(step: Step, t: int, k: int, flipped: bool) -> DiscreteLosses:
+    """Return the losses of the sum of scores of k of t batches, rounded down.
+
+    The scores ln(1 + Y k/(f t)) with the best of some factors f are used.
+    """
+    given = losses_of(step, False, False, _CELLS)
+    losses = (given.losses + given.shift).astype(np.float64)
+    laws = [np.exp(given.logs - x).astype(np.float64) for x in (0.0, losses)]
+    # Left out are the outer cells, and outputs that are impossible with or without the record.
+    lost = given.infinite + 4.0 * math.exp(-CUT)
+    error = given.error + 2.0 * given.off + roundoff(len(losses) + 16.0)
+    pairs = []
+    for factor in _FACTORS:
+        scores = np.logaddexp(0.0, losses + math.log(k / (factor * t)))
+        one, none = ((law, lost, error) for law in laws)
+        pairs.append(_score_pair(scores, one, none, none, t, k))
+    best = max(pairs, key=lambda pair: _rough_level(*pair[:2]))
+    return _of_scores(best, flipped)
+
+
+@lru_cache(maxsize=64)
+def _scored_replacement(step: Step, t: int, k: int) -> DiscreteLosses | None:
+    """Return the losses of a record 1 that becomes -1, rounded down; None for other noise."""
+    if isinstance(step, GaussianNoise):
+        unit, reach = step.sigma, _LOG_REACH * step.sigma + 1.0
+        x = np.linspace(-reach, reach, _CELLS + 1)
+        laws = [_cells((x - mean) / unit)[1:-1] for mean in (1.0, -1.0, 0.0)]
+        middle = 0.5 * (x[1:] + x[:-1])
+        ratios = [(2.0 * y - 1.0) / (2.0 * unit * unit) for y in (middle, -middle)]
+    elif isinstance(step, Interval) and step.is_noise and step.q == 1.0:
+        unit = 1.0 / step.e
+        reach = 90.0 * unit + 1.0
+        x = np.union1d(np.linspace(-1.0, 1.0, _CELLS // 2 + 1), np.linspace(-reach, reach, 513))
+        laws = [_laplace_cells((x - mean) / unit) for mean in (1.0, -1.0, 0.0)]
+        middle = 0.5 * (x[1:] + x[:-1])
+        ratios = [(np.abs(y) - np.abs(y - 1.0)) / unit for y in (middle, -middle)]
+    else:
+        return None
+    up, down = (np.logaddexp(0.0, ratio + math.log(k / t)) for ratio in ratios)
+    lost = 4.0 * math.exp(-0.5 * _LOG_REACH**2)
+    one, other, none = ((law, lost, 4.0 * _CELL) for law in laws)
+    return _of_scores(_score_pair(up - down, one, other, none, t, k), False)
+
+
+def _laplace_cells(z: Floats) -> Floats:
+    """Probabilities of a Laplace number of scale 1 between neighbours."""
+    far = np.minimum(np.abs(z[:-1]), np.abs(z[1:]))
+    outside = 0.5 * np.exp(-far) * -np.expm1(-np.diff(z))
+    inside = -0.5 * (np.expm1(z[:-1]) + np.expm1(-z[1:]))
+    return np.asarray(np.where((z[:-1] < 0.0) & (z[1:] > 0.0), inside, outside))
+
+
+#: Masses of cells, a bound on what they leave out, and their relative error.
+_Law = tuple[Floats, float, float]
+
+
+def _score_pair(
+    scores: Floats, one: _Law, other: _Law, none: _Law, t: int, k: int
+) -> tuple[Floats, Floats, float, float]:
+    """Return the masses of two sums of t scores: k of the one or of the other law, and the rest.
+
+    Also bounds on the absolute and the relative errors of the masses.
+    """
+    scores = scores - scores.min()
+    means = [float(law[0] @ scores) for law in (one, none)]
+    variances = [
+        float(law[0] @ (scores - mean) ** 2) for law, mean in zip((one, none), means, strict=True)
+    ]
+    total = math.sqrt(k * variances[0] + (t - k) * variances[1])
+    wide = 2.0 * _KEPT_DEVIATIONS * total + k * abs(means[0] - means[1])
+    h = max(math.sqrt(variances[1]) / _SCORES, wide / _SUM_CELLS, float(scores.max()) / _CELLS)
+    at = np.rint(scores / (h or 1.0)).astype(np.int64)
+    laws = [
+        _Scores(0, np.bincount(at, masses).astype(np.float64), lost, error)
+        for masses, lost, error in (one, other, none)
+    ]
+    rest = _score_power(laws[2], t - k)
+    first, second = (rest.plus(_score_power(law, k), None) for law in laws[:2])
+    start = max(first.first, second.first)
+    end = min(sums.first + len(sums.masses) for sums in (first, second))
+    p, q = (sums.masses[start - sums.first : end - sums.first] for sums in (first, second))
+    # Sums that only one of both has kept are lost.
+    lost = max(first.lost, second.lost) + max(
+        float(sums.masses[: start - sums.first].sum() + sums.masses[end - sums.first :].sum())
+        for sums in (first, second)
+    )
+    return p, q, lost * (1.0 + 1e-9) + _LOST, max(first.error, second.error)
+
+
+def _rough_level(p: Floats, q: Floats) -> float:
+    """Return about the level at which delta is ``_TYPICAL``."""
+    above = lambda t: float(np.maximum(p - math.exp(t) * q, 0.0).sum()) > _TYPICAL  # noqa: E731
+    return bisect(above, 0.0, 100.0, absolute=1e-3)[0]
+
+
+def _of_scores(pair: tuple[Floats, Floats, float, float], flipped: bool) -> DiscreteLosses:
+    p, q, lost, error = pair
+    return pair_measure(*((q, p) if flipped else (p, q)), (error, lost))
+
+
+def _score_power(one: _Scores, n: int) -> _Scores:
+    """Return the sum of n independent scores."""
+    mean, variance = one.spread()
+    top = len(one.masses)
+
+    def keep(count: int) -> tuple[int, int]:
+        reach = _KEPT_DEVIATIONS * math.sqrt(count * variance) + top
+        return math.floor(count * mean - reach), math.ceil(count * mean + reach)
+
+    total, power, left, size = None, one, n, 1
+    done = 0
+    while True:
+        if left & 1:
+            done += size
+            total = power if total is None else total.plus(power, keep(done))
+        left >>= 1
+        if not left:
+            assert total is not None
+            return total
+        size *= 2
+        power = power.plus(power, keep(size))
 
 
 @lru_cache(maxsize=1024)
@@ -302,17 +578,18 @@ def _one_epoch(sigma: float, t: int, level: float) -> tuple[float, float]:
         less, more = (made.low[0] - off) / a, (made.high[0] + off) / a
         if sign > 0.0:
             less, more = (a * less - (a - 1.0)), (a * more - (a - 1.0))
-        low, high = max(low, float(less) * (1.0 - 4.0 * ULP)), max(high, float(more))
-    return low, min(high * (1.0 + 4.0 * ULP), 1.0)
+        low, high = max(low, float(less) * (1.0 - roundoff(4.0))), max(high, float(more))
+    return low, min(high * (1.0 + roundoff(4.0)), 1.0)
 
 
-def _by_sums(sigma: float, t: int, level: float) -> tuple[float, float]:
+def _by_sums(below: Sums, above: Sums, t: int, level: float) -> tuple[float, float]:
     """Bounds on delta of one epoch by sums in convex order, the larger of both orders."""
+    if level > _FAR:
+        return 0.0, _by_sums(below, above, t, _FAR)[1]
     ends = []
-    for up, sign in ((False, -1.0), (True, 1.0)):
-        law = lognormal_sums(sigma, t, up)
-        slack = sign * (law.off + 8.0 * ULP * (1.0 + level))
-        error = 1.0 + sign * (law.error + (len(law.values) + 8.0) * ULP)
+    for law, sign in ((below, -1.0), (above, 1.0)):
+        slack = sign * (law.off + roundoff(8.0) * (1.0 + level))
+        error = 1.0 + sign * (law.error + roundoff(len(law.values) + 8.0))
         a, b = t * math.exp(level - slack), t * math.exp(-level + slack)
         ends.append(max(law.excess(a) / t, law.shortfall(b) / b) * error)
     return max(ends[0], 0.0), min(ends[1], 1.0)
@@ -326,19 +603,32 @@ def _beyond(sigma: float, t: int) -> float:
 
 @lru_cache(maxsize=64)
 def _measure(sigma: float, t: int, flipped: bool, up: bool) -> DiscreteLosses:
-    infinite = off = error = 0.0
     if _beyond(sigma, t) > _UNTOLD:
-        law = lognormal_sums(sigma, t, up)
-        at, masses = law.values.astype(np.longdouble) / t, law.chances.astype(np.longdouble)
-        nothing, everything = float(masses[0]) if at[0] == 0.0 else 0.0, law.infinite / t
-        at, masses = at[at > 0.0], masses[at > 0.0]
-        off, error = law.off, law.error
-    else:
-        at, masses, nothing, everything = _above(curve(sigma, t))
-        if not up:
-            at, masses = _below(curve(sigma, t))
+        return _sums_measure(lognormal_sums(sigma, t, up), t, flipped, up)
+    at, masses, nothing, everything = _above(curve(sigma, t))
+    if not up:
+        at, masses = _below(curve(sigma, t))
+    infinite = 0.0
     if up:
         infinite = nothing if flipped else everything
+    return _ratio_measure(at, masses, infinite, flipped, 0.0, 0.0)
+
+
+def _sums_measure(law: Sums, t: int, flipped: bool, up: bool) -> DiscreteLosses:
+    """Return the losses of one order for the distribution of a sum of t ratios."""
+    at, masses = law.values.astype(np.longdouble) / t, law.chances.astype(np.longdouble)
+    infinite = 0.0
+    if up:
+        nothing = float(masses[0]) if at[0] == 0.0 else 0.0
+        infinite = nothing if flipped else law.infinite / t
+    seen = at > 0.0
+    return _ratio_measure(at[seen], masses[seen], infinite, flipped, law.off, law.error)
+
+
+def _ratio_measure(
+    at: Longs, masses: Longs, infinite: float, flipped: bool, off: float, error: float
+) -> DiscreteLosses:
+    """Return the losses of one order, given likelihood ratios and their masses under Q."""
     kept = masses > 0.0
     at, masses = at[kept], masses[kept]
     logs, losses = np.log(masses), np.log(at)
@@ -373,6 +663,8 @@ _POINTS = 5000
 _LOG_REACH = 13.0
 #: Standard deviations of ln S that have close points.
 _LOG_NEAR = 9.0
+#: Smallest distance of ln Y that counts as a standard deviation: all ratios may be equal.
+_LEAST_UNIT = 1e-6
 #: Share of the points of a law that a standard deviation of ln Y has away from there.
 _FAR_SHARE = 1.0 / 50.0
 #: Relative error of differences of normal probabilities.
@@ -413,18 +705,47 @@ class Sums:
 
 @lru_cache(maxsize=16)
 def lognormal_sums(sigma: float, t: int, up: bool) -> Sums:
-    """The law of S, larger or smaller in convex order."""
+    """The distribution of S, larger or smaller in convex order."""
+    size = _sum_points(t)
+    return _copies(_single(sigma, size, up), t, 1.0 / sigma, size, up)
+
+
+@lru_cache(maxsize=16)
+def _ratio_sums(step: Step, t: int, up: bool) -> Sums:
+    """The distribution of a sum of t likelihood ratios of a step, in convex order."""
+    size = _sum_points(t)
+    given = losses_of(step, False, up, size)
+    losses = given.losses.astype(np.longdouble) + np.longdouble(given.shift)
+    values = np.exp(losses).astype(np.float64)
+    chances = np.exp(given.logs - losses).astype(np.float64)
+    error = given.error + given.off + roundoff(16.0)
+    off = given.off + roundoff(16.0) * (1.0 + float(np.abs(losses).max()))
+    if up:
+        # Outputs that are impossible with the record have the ratio 0.
+        values = np.append(0.0, values)
+        rest = max(1.0 - math.fsum(chances.tolist()), 0.0) + roundoff(2.0) * len(chances)
+        chances = np.append(rest, chances)
+    one = Sums(values, chances, given.infinite if up else 0.0, error, off)
+    unit = max(float(losses[-1] - losses[0]) / (2.0 * _LOG_REACH), _LEAST_UNIT)
+    return _copies(one, t, unit, size, up)
+
+
+def _sum_points(t: int) -> int:
+    """Return how many points each partial sum of t numbers has."""
     stages = t.bit_length() + t.bit_count() - 2
-    size = int(min(math.sqrt(_WORK / max(stages, 1)), _POINTS))
-    one = _single(sigma, size, up)
+    return int(min(math.sqrt(_WORK / max(stages, 1)), _POINTS))
+
+
+def _copies(one: Sums, t: int, unit: float, size: int, up: bool) -> Sums:
+    """Return the distribution of the sum of t copies, by doubling and adding."""
     total, power, left = None, one, t
     while True:
         if left & 1:
-            total = power if total is None else _added(total, power, sigma, size, up)
+            total = power if total is None else _added(total, power, unit, size, up)
         left >>= 1
         if not left:
             return total or one
-        power = _added(power, power, sigma, size, up)
+        power = _added(power, power, unit, size, up)
 
 
 def _single(sigma: float, size: int, up: bool) -> Sums:
@@ -434,7 +755,7 @@ def _single(sigma: float, size: int, up: bool) -> Sums:
     )  # of x / sigma; means are those of z - 1/s
     ends = np.exp((z - 0.5 / sigma) / sigma)
     chances, means = _cells(z), _cells(z - 1.0 / sigma)
-    off = 4.0 * _CELL + 8.0 * ULP * float(np.abs(z).max() + 1.0 / sigma) / sigma
+    off = 4.0 * _CELL + roundoff(8.0) * float(np.abs(z).max() + 1.0 / sigma) / sigma
     middle = np.divide(means, chances, out=np.zeros(len(z) + 1), where=chances > 0.0)
     if not up:
         seen = chances > 0.0
@@ -444,7 +765,7 @@ def _single(sigma: float, size: int, up: bool) -> Sums:
     share = np.clip((middle[:-1] - points[:-1]) / np.diff(points), 0.0, 1.0)
     masses = np.append(chances[:-1] * (1.0 - share), chances[-1])
     masses[1:] += chances[:-1] * share
-    return Sums(points, masses, float(means[-1]) * (1.0 + _CELL), _CELL + 8.0 * ULP, off)
+    return Sums(points, masses, float(means[-1]) * (1.0 + _CELL), _CELL + roundoff(8.0), off)
 
 
 def _cells(z: Floats) -> Floats:
@@ -456,15 +777,16 @@ def _cells(z: Floats) -> Floats:
     return np.concatenate([below[:1], np.maximum(inner, 0.0), above[-1:]])
 
 
-def _points(first: Sums, second: Sums, sigma: float, size: int) -> Floats:
+def _points(first: Sums, second: Sums, unit: float, size: int) -> Floats:
     """Points for a sum: close within some deviations of its logarithm, and some elsewhere."""
     values, weights = zip(*map(_rough, (first, second)), strict=True)
     rough = np.add.outer(*values).ravel()
     mean, deviation = Sums(rough, np.multiply.outer(*weights).ravel(), 0.0, 0.0, 0.0).spread
     low = math.log(max(sum(float(v[v > 0.0][0]) for v in (first.values, second.values)), 1e-300))
     high = math.log(first.values[-1] + second.values[-1]) + 1e-9
+    mean = min(max(mean, low), high)  # a rough one
     near = max(mean - _LOG_NEAR * deviation, low), min(mean + _LOG_NEAR * deviation, high)
-    step = 1.0 / (sigma * _FAR_SHARE * size)
+    step = unit / (_FAR_SHARE * size)
     outer = [np.arange(low, near[0], step), np.arange(near[1], high, step)[1:]]
     inner = np.linspace(*near, max(size - sum(map(len, outer)), size // 4))
     return np.append(0.0, np.exp(np.unique(np.concatenate([*outer, inner, [high]]))))
@@ -476,19 +798,19 @@ def _rough(law: Sums) -> tuple[Floats, Floats]:
     return law.values[starts], np.add.reduceat(law.chances, starts)
 
 
-def _added(first: Sums, second: Sums, sigma: float, size: int, up: bool) -> Sums:
+def _added(first: Sums, second: Sums, unit: float, size: int, up: bool) -> Sums:
     """The law of a sum of independent numbers, on points of its own."""
-    points = _points(first, second, sigma, size)
+    points = _points(first, second, unit, size)
     count = len(points)
     chances, means, terms = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
     laws = (first.values, first.chances, second.values, second.chances)
     kernels.add_laws(*laws, points, up, chances, means, terms)
-    summed = (2.0 * float(terms.max()) + 16.0) * ULP
+    summed = roundoff(2.0 * float(terms.max()) + 16.0)
     error = first.error + second.error + summed
-    off = max(first.off, second.off) + 8.0 * ULP
+    off = max(first.off, second.off) + roundoff(8.0)
     if not up:
         seen = chances > _LOST
         return Sums(means[seen] / chances[seen], chances[seen], 0.0, error, off + 2.0 * summed)
     chances[0] += _LOST
-    infinite = (first.infinite + second.infinite) * (1.0 + 8.0 * ULP)
+    infinite = (first.infinite + second.infinite) * (1.0 + roundoff(8.0))
     return Sums(points, chances, infinite, error, off)

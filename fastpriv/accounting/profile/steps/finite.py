@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fastpriv._core.rounding import LEAST, ULP, directed, raised
+from fastpriv._core.rounding import LEAST, ULP, directed, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.ratios import Pairs
 from fastpriv.accounting.profile.discrete import (
@@ -185,7 +185,7 @@ class FiniteStep(Step):
             elif laws is not summed:
                 summed, totals = laws, _beyond_one(laws)
                 moved = totals
-            error = (size + 16.0) * ULP + 2.0 * float(np.abs(totals).max())
+            error = roundoff(size + 16.0) + 2.0 * float(np.abs(totals).max())
             for start in range(0, len(pairs), max(1, CHUNK // size)):
                 some = pairs[start : start + max(1, CHUNK // size)]
                 first, second = (laws[some[:, k]] for k in (0, 1))
@@ -216,7 +216,7 @@ class FiniteStep(Step):
 def _inverse_slope(channel: AbstractChannel) -> float:
     """Return 1 / (e^level - 1) of a channel, rounded down; 0 if it is out of range."""
     level = neighbour_level(channel)
-    return (1.0 - 8.0 * ULP) / math.expm1(level) if 0.0 < level < 709.0 else 0.0
+    return (1.0 - roundoff(8.0)) / math.expm1(level) if 0.0 < level < 709.0 else 0.0
 
 
 def _moved_apart(source: Source) -> Iterator[Pairs]:
@@ -246,7 +246,7 @@ def _gains(first: Floats, second: Floats, more: Floats, other: Floats) -> tuple[
     if not told.any():
         return gain, gain
     rise, fall = first * (other * told)[:, None], second * (more * told)[:, None]
-    shift, doubt = rise - fall, 4.0 * ULP * (np.abs(rise) + np.abs(fall))
+    shift, doubt = rise - fall, roundoff(4.0) * (np.abs(rise) + np.abs(fall))
     doubt += 4.0 * LEAST * (told[:, None] & (first + second > 0.0))
     return gain + np.minimum(shift, 0.0) - doubt, gain + np.maximum(shift, 0.0) + doubt
 
@@ -362,9 +362,9 @@ def curve_above(delta: Callable[[float], float], at: Floats, top: float) -> Disc
             used.append(top)
             break
     # The curve decreases, so moving points to higher levels keeps upper bounds valid.
-    moved = np.expm1(np.array(used) * (1.0 + 16.0 * ULP)) * (1.0 + 4.0 * ULP)
+    moved = np.expm1(np.array(used) * (1.0 + roundoff(16.0))) * (1.0 + roundoff(4.0))
     e, d = hull(moved, np.array(values))
-    lines = _chords(e, d) * np.array([1.0 + 16.0 * ULP, 1.0 - 16.0 * ULP])
+    lines = _chords(e, d) * np.array([1.0 + roundoff(16.0), 1.0 - roundoff(16.0)])
     # Symmetric curves start with a slope of at most (1 - D)/2.
     most = 0.5 * (1.0 - lines[:, 0])
     lines[:, 1] = np.where(most > _OVERLAP, np.minimum(lines[:, 1], most), lines[:, 1])
@@ -388,11 +388,11 @@ def lower_of(
     e = np.expm1(t_)
     rise = np.diff(e)
     # Points are rounded down. Lower bounds still hold there; upper bounds get a margin.
-    e[1:] *= 1.0 - 4.0 * ULP
-    above[1:] += 16.0 * ULP * e[1:] * (above[:-1] - below[1:]) / rise
+    e[1:] *= 1.0 - roundoff(4.0)
+    above[1:] += roundoff(16.0) * e[1:] * (above[:-1] - below[1:]) / rise
     rise = np.diff(e)
-    left = (below[1:] - above[:-1]) / rise * (1.0 + 8.0 * ULP)  # continued to the right
-    right = np.minimum((above[1:] - below[:-1]) / rise * (1.0 - 8.0 * ULP), 0.0)  # to the left
+    left = (below[1:] - above[:-1]) / rise * (1.0 + roundoff(8.0))  # continued to the right
+    right = np.minimum((above[1:] - below[:-1]) / rise * (1.0 - roundoff(8.0)), 0.0)  # to the left
     # The first and the last interval have one chord each.
     below[0] = min(below[0], below[1] - right[1] * rise[0])
     below[-1] = max(min(below[-1], below[-2] + left[-2] * rise[-1]), 0.0)
@@ -403,7 +403,7 @@ def lower_of(
         if down < below[i + 1] and up < below[i]:
             cut = rise[i] * (below[i] - up) / (below[i] - up + below[i + 1] - down)
             value = min(below[i] + left[i - 1] * cut, up + right[i + 1] * cut)
-            corners.append((e[i] + cut, max(value - 16.0 * ULP * below[i], 0.0)))
+            corners.append((e[i] + cut, max(value - roundoff(16.0) * below[i], 0.0)))
     where, what = np.array(sorted(corners)).T
     return hull(where, what)
 
@@ -417,7 +417,7 @@ def curve_below(curves: list[tuple[Floats, Floats]], always: float) -> DiscreteL
     e = e[e <= min(corners[-1] for corners, _ in curves)]
     least = np.min([_between(e, *curve) for curve in curves], axis=0)
     e, d = hull(e, np.maximum(least, 0.0))
-    lines = _chords(e, d) * np.array([1.0 - 16.0 * ULP, 1.0 + 16.0 * ULP])
+    lines = _chords(e, d) * np.array([1.0 - roundoff(16.0), 1.0 + roundoff(16.0)])
     lines = np.concatenate([[[always, 0.0]], lines[lines[:, 0] > always][::-1]])
     return from_envelope(envelope(lines, SAME, False), up=False)
 
@@ -426,7 +426,7 @@ def _between(e: Floats, corners: Floats, values: Floats) -> Floats:
     """Return the values at e of the linear interpolation of corners, rounded down."""
     before = np.clip(np.searchsorted(corners, e, side="right") - 1, 0, len(values) - 1)
     here = np.interp(e, corners, values)
-    return np.where(corners[before] == e, here, here - 8.0 * ULP * values[before])
+    return np.where(corners[before] == e, here, here - roundoff(8.0) * values[before])
 
 
 def _chords(e: Floats, d: Floats) -> Floats:
@@ -522,6 +522,13 @@ class SampledFinite(Step):
         rising, logs, moved = _joined((losses - shift).astype(np.float64), logs)
         return DiscreteLosses(rising, logs, infinite, error, 0.0, float(shift), off + moved)
 
+    def measures(self, flipped: bool, up: bool) -> list[tuple[DiscreteLosses, int]]:
+        """Return losses whose composition bounds the step in one order, with their numbers."""
+        return [(self.measure(flipped, up), 1)]
+
+    #: Whether ``measures`` returns several losses to be composed.
+    is_composed: bool = False
+
     @property
     def is_trivial(self) -> bool:
         """Whether neighbours have the same distribution."""
@@ -532,7 +539,7 @@ def _joined(losses: Floats, logs: Longs) -> tuple[Floats, Longs, float]:
     """Merge losses that are equal up to rounding, and return the largest change of a loss."""
     if not len(losses):
         return losses, logs, 0.0
-    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > 4.0 * ULP * losses[-1])
+    starts = np.flatnonzero(np.diff(losses, prepend=-1.0) > roundoff(4.0) * losses[-1])
     last = np.append(starts[1:], len(losses)) - 1
     most = np.maximum.reduceat(logs, starts)
     sizes = np.diff(np.append(starts, len(losses)))
@@ -588,6 +595,11 @@ class CurveStep(SampledFinite):
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.key == getattr(other, "key", None)
+
+    @property
+    def levelwise(self) -> bool:
+        """Whether ``delta`` and ``epsilon`` are more accurate than the measures."""
+        return True
 
     @property
     def attained(self) -> bool:
@@ -672,7 +684,7 @@ def discrete_laplace(parameter: float, sensitivity: int) -> FiniteStep:
     losses = multiples * float(parameter)
     size = float(np.abs(logs).max())
     top = float(losses[-1])
-    off = 0.0 if Fraction(top) == d * Fraction(float(parameter)) else ULP * top
+    off = 0.0 if Fraction(top) == d * Fraction(float(parameter)) else roundoff(top)
     measure = DiscreteLosses(
         losses, logs, 0.0, (32.0 + 8.0 * size) * FINE, float(parameter), off=off
     )

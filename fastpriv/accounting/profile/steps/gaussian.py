@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv import kernels
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.losses import (
+    ROUGH,
     Cells,
     Complexes,
     ContinuousStep,
@@ -20,6 +22,7 @@ from fastpriv.accounting.profile.losses import (
     OutOfRange,
     RecentRules,
     TooMuchWork,
+    gauss_legendre,
     log_sum_above,
 )
 
@@ -38,7 +41,8 @@ from fastpriv.accounting.profile.losses import (
 #: Largest angle between the terms of A or of B in the strip of analyticity.
 _TURN = 0.85 * math.pi
 #: Heights of the strip that are tried, relative to the largest height.
-_HEIGHTS = 0.8 ** np.arange(16)
+_HEIGHTS: Floats = np.asarray(0.8 ** np.arange(16.0))
+_FEW_HEIGHTS: Floats = _HEIGHTS[::5]
 #: Maximum number of quadrature points.
 _POINTS = 1 << 20
 #: Number of cells on which total variations are bounded.
@@ -48,6 +52,8 @@ _LIFTED = 1 << 10
 #: Decrease of the log-integrand beyond these cells, per unit of the noise.
 _STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+#: Distance from the window of an integrand at which a guide may leave it out, in units of noise.
+_GUIDE_REACH = 8.5
 
 #: Number of equally long arrays of a quadrature; the cache of quadratures is limited to 64 MB.
 _ARRAYS = 5
@@ -65,9 +71,11 @@ class _Sum:
         self.c: Floats = np.array([c for c, _ in kept], dtype=np.float64)
         self.p: Floats = np.array([p for _, p in kept], dtype=np.float64)
         rest = math.fsum([1.0, *(-self.p).tolist()])
-        self.slack = 0.0 if len(self.p) <= 1 else 4.0 * ULP * len(self.p)
+        self.slack = 0.0 if len(self.p) <= 1 else roundoff(4.0) * len(self.p)
         self.rest = 0.0 if rest <= self.slack else rest
         self.most = float(self.c.max(initial=0.0))
+        #: Shifts and probabilities in one array, and the probability of no shift, for kernels.
+        self.plain = np.array([self.c, self.p]), self.rest if len(self.c) else 1.0
 
     def logs(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return ln of the sum, a bound on its error, and mean and variance of c given x."""
@@ -91,10 +99,19 @@ class _Sum:
         logs = np.where(small, np.log1p((p * near).sum(axis=0)), most + np.log(total))
         sizes = np.where(small, (p * np.abs(near)).sum(axis=0), 4.0 + np.abs(most))
         inputs = (given * (np.abs(c * x) + c * c)).sum(axis=0)
-        off = ULP * (6.0 * sizes + 4.0 * inputs + 2.0 * np.abs(logs)) + self.slack
+        off = roundoff(6.0 * sizes + 4.0 * inputs + 2.0 * np.abs(logs)) + self.slack
         mean = (given * c).sum(axis=0)
         variance = (given * c * c).sum(axis=0) - mean * mean
         return logs, off, mean, np.maximum(variance, 0.0)
+
+    def mean(self, x: float) -> float:
+        """Return the mean of c given x; used only to choose a window."""
+        parts = list(zip(self.c.tolist(), self.p.tolist(), strict=True))
+        logs = [math.log(p) + c * (x - 0.5 * c) for c, p in parts]
+        most = max(*logs, math.log(max(self.rest, 1e-300)))
+        masses = [math.exp(max(log - most, -700.0)) for log in logs]
+        total = math.fsum(masses) + self.rest * math.exp(min(-most, 700.0))
+        return math.fsum(m * c for m, (c, _) in zip(masses, parts, strict=True)) / total
 
     def angle(self, x: Floats, d: float) -> Floats:
         """Return the angle of the sum at x + id; d times the largest shift must be below pi.
@@ -137,6 +154,22 @@ class _Cells:
     outside: float
 
 
+def _falls(angles: Floats, masses: Floats, turns: list[Floats], logs: Floats) -> Floats:
+    """Return the smallest sum of masses e^(log - angle turn) over lines, at rising angles.
+
+    Masses must be raised by 1e-3, and turns lowered by 1e-9, for the errors of squares.
+    """
+    octave = int(np.searchsorted(angles, 2.0 * angles[0] * (1.0 - 1e-9)))
+    if not np.allclose(angles[octave:], 2.0 * angles[:-octave], rtol=1e-10, atol=0.0):
+        octave = len(angles)
+    sums = np.zeros((max(len(turns), 1), len(angles)))
+    if turns:
+        kernels.lifted_falls(angles, octave, np.array(turns), masses, logs, sums)
+    else:
+        sums += 1.0
+    return np.asarray(np.minimum(sums.min(axis=0), 1.0))
+
+
 class GaussianMixture(ContinuousStep):
     """Pair of a mixture P of normal distributions shifted up and a mixture Q shifted down.
 
@@ -147,6 +180,9 @@ class GaussianMixture(ContinuousStep):
     up, down : tuples of (shift, chance)
         Positive shifts and their probabilities; the remaining probability is at zero.
     """
+
+    #: Largest output, if larger ones are left out.
+    cut: float = math.inf
 
     def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
         self.key = ("mixtures", sigma, up, down)
@@ -179,7 +215,7 @@ class GaussianMixture(ContinuousStep):
         if c < 0.0 and not self.down:
 
             def steeper(y: float) -> bool:
-                return -y + c * float(self._A.logs(np.array([y]))[2][0]) >= steep
+                return -y + c * self._A.mean(y) >= steep
 
             return bisect(steeper, low - steep, 0.0, absolute=0.1)[0], high + steep
         return low - steep, high + steep
@@ -189,7 +225,7 @@ class GaussianMixture(ContinuousStep):
         first, off, _, _ = self._A.logs(x)
         second, more, _, _ = self._B.logs(-x)
         losses = first - second
-        return losses, off + more + 2.0 * ULP * np.abs(losses), second
+        return losses, off + more + roundoff(2.0) * np.abs(losses), second
 
     def _strip(self, c: float, d: float) -> float:
         """Bound ln of the mean of |phi A^w B^(1-w)| at height d, relative to the real line.
@@ -221,18 +257,24 @@ class GaussianMixture(ContinuousStep):
 
         return _RULES.get((self, c, angle, tolerance, eta), make)
 
-    def _rule(
-        self, c: float, angle: float, tolerance: float, eta: float
-    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
-        far = math.log(1.0 / tolerance)
+    def _spacing(
+        self, c: float, angle: float, far: float, eta: float, heights: Floats = _HEIGHTS
+    ) -> tuple[float, float]:
+        """Return the widest spacing with an error of e^-far, and the height that proves it."""
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
         # The error of the trapezoidal rule is 2 / (e^(2 pi d/h) - 1) times the mean at height d.
         best = (0.0, 0.0)
-        for d in (widest * _HEIGHTS).tolist():
+        for d in (widest * heights).tolist():
             exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
             best = max(best, (2.0 * math.pi * d / (exponent + 0.5 * (d / eta) ** 2), d))
-        h, d = best
+        return best
+
+    def _rule(
+        self, c: float, angle: float, tolerance: float, eta: float
+    ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
+        far = math.log(1.0 / tolerance)
+        h, d = self._spacing(c, angle, far, eta)
         reach = math.sqrt(2.0 * far) + 2.0
         low, high = self._window(c, reach)
         low, high = min(low, -self.b - reach), max(high, self.a + reach)
@@ -242,7 +284,7 @@ class GaussianMixture(ContinuousStep):
         x: Floats = math.floor(low / h) * h + h * steps
         losses, off, second = self._losses(x)
         logs = -0.5 * x * x + (math.log(h) - _HALF_LOG_TWO_PI) + second
-        fuzz = 4.0 * ULP * (4.0 + x * x + np.abs(second)) + 2.0 * off
+        fuzz = roundoff(4.0) * (4.0 + x * x + np.abs(second)) + 2.0 * off
         tails = self._tails(c, x[[0, -1]], losses[[0, -1]], second[[0, -1]])
         rule = math.log(2.0) - 2.0 * math.pi * d / h + 0.01  # ln of 2 / (e^(2 pi d/h) - 1)
         strip, lifted = self._strip(c, d) + 0.5 * (d / eta) ** 2, 0.5 * d * d
@@ -275,6 +317,25 @@ class GaussianMixture(ContinuousStep):
         tilted, plain = logs + c * losses, np.concatenate([logs, logs + losses])
         return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
 
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and its first two derivatives; used only to guide the search."""
+        low, high = self._window(c, _GUIDE_REACH)
+        low = min(low, -self.b - _GUIDE_REACH)
+        high = high if self.cut < math.inf else max(high, self.a + _GUIDE_REACH)
+        h = self._spacing(c, 0.0, math.log(1.0 / ROUGH), math.inf, _FEW_HEIGHTS)[0]
+        count = math.ceil((high - low) / min(h, 0.01 if self.cut < math.inf else h)) + 1
+        if not count <= _POINTS:
+            raise TooMuchWork
+        out = np.empty(3)
+        kernels.mixture_cumulant(
+            c, low, (high - low) / (count - 1), *self._A.plain, *self._B.plain,
+            self.cut < math.inf, np.empty((3, count)), out,
+        )  # fmt: skip
+        if not np.isfinite(out).all():
+            raise OutOfRange
+        value, slope, curve = out.tolist()
+        return value, slope, curve
+
     def variation(self, c: float) -> tuple[Floats, Floats]:
         """Return a, b with |Phi(c + i angle)| <= a + b / angle, by integration by parts."""
         # On x > y, the integral of e^(i angle L) r dL is at most the variation of r, divided by the
@@ -299,32 +360,26 @@ class GaussianMixture(ContinuousStep):
         picked = np.arange(0, _CELLS, _CELLS >> 8)
         return below[picked] * 1.001, beyond[picked] * 1.001
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
-        """Bound |Phi(c + i angle)| / Phi(c), by parts and on lines above the real axis.
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c), by parts and, if fine, on lines above the real axis.
 
         At height d, the modulus of e^(i angle L) is e^(-angle Im L(x + id)). Im L is the angle of A
         minus the angle of B, and both angles increase with x.
         """
         result = super().ceiling(c, angles)
-        _, masses, lines = self.lifted(c)
-        for d, turns in lines:
-            with np.errstate(under="ignore", over="ignore"):  # infinity is a valid upper bound
-                falls = np.exp(np.multiply.outer(-angles, turns)) @ masses
-                result = np.minimum(result, math.exp(self._strip(c, d)) * falls)
+        if fine:
+            _, masses, lines = self.lifted(c)
+            logs = np.array([self._strip(c, d) for d, _ in lines])
+            result = np.minimum(result, _falls(angles, masses, [t for _, t in lines], logs))
         return np.asarray(result)
 
     def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
         """Return the same bound for an integrand times ``cut``, rising Phi((x - x0) / eta)."""
-        result = np.ones(len(angles))
         edges, masses, lines = self.lifted(c)
-        kept = masses * cut(edges)
-        for d, turns in lines:
-            log = self._strip(c, d) + 0.5 * (d / eta) ** 2
-            if log < 300.0:
-                with np.errstate(under="ignore"):
-                    falls = np.exp(np.multiply.outer(-angles, turns)) @ kept
-                result = np.minimum(result, math.exp(log) * falls)
-        return result
+        logs = [(self._strip(c, d) + 0.5 * (d / eta) ** 2, turns) for d, turns in lines]
+        kept = [(log, turns) for log, turns in logs if log < 300.0]
+        turns = [turn for _, turn in kept]
+        return _falls(angles, masses * cut(edges), turns, np.array([log for log, _ in kept]))
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def lifted(self, c: float) -> tuple[Floats, Floats, list[tuple[float, Floats]]]:
@@ -374,7 +429,7 @@ class GaussianMixture(ContinuousStep):
         a, b = self.a, self.b
         G = 1.0 + 0.25 * (abs(c) * a * a + abs(1.0 - c) * b * b) + 2.0 * max(a, b) ** 2
         with np.errstate(under="ignore"):
-            outside = float(np.exp(logs[0]) + np.exp(logs[-1]))
+            outside = float(np.exp(logs[0]) + (np.exp(logs[-1]) if self.cut == math.inf else 0.0))
             # The values clipped here are far above one, so they are useless as bounds.
             rise = np.minimum(logs + 0.5 * h * (np.abs(tilt) + 0.5 * h * G), 600.0)
             masses = np.exp(rise) * h
@@ -393,7 +448,7 @@ class GaussianMixture(ContinuousStep):
     def output(self, loss: float) -> float:
         """Return the output with a given loss, to a few units."""
         low, high = -self.b - 60.0, self.a + 60.0
-        while high - low > 4.0 * ULP * max(abs(low), abs(high)):
+        while high - low > roundoff(4.0) * max(abs(low), abs(high)):
             points = np.linspace(low, high, 130)
             at = int(np.searchsorted(self._losses(points)[0], loss))
             first, last = float(points[max(at - 1, 0)]), float(points[min(at, 129)])
@@ -406,7 +461,7 @@ class GaussianMixture(ContinuousStep):
         """Bound delta(t) = P(x > y) - e^t Q(x > y) of one step; the loss at y is t."""
         level = -t if flipped else t
         y = self.output(level)
-        off = float(self._losses(np.array([y]))[1][0]) + 8.0 * ULP * abs(y) * (self.a + self.b)
+        off = float(self._losses(np.array([y]))[1][0]) + roundoff(8.0) * abs(y) * (self.a + self.b)
         sign = -1.0 if flipped else 1.0
         first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
         p, q = first if not flipped else first[::-1]
@@ -420,7 +475,7 @@ class GaussianMixture(ContinuousStep):
             own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
         )
         far = abs(y) + self.a + self.b
-        error = (p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t) * ULP + 2.0 * off * alike
+        error = roundoff((p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t)) + 2.0 * off * alike
         return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
@@ -433,7 +488,7 @@ class GaussianMixture(ContinuousStep):
         half = 0.5 * (x[1] - x[0])
         if not 0.0 < half < math.inf:
             raise OutOfRange
-        at, weights = np.polynomial.legendre.leggauss(4)
+        at, weights = gauss_legendre(4)
         inner = (x[:-1, None] + half * (1.0 + at)).reshape(-1)
         logs = (-0.5 * inner * inner + math.log(half) - _HALF_LOG_TWO_PI).reshape(-1, len(at))
         logs += np.log(weights)
@@ -441,7 +496,7 @@ class GaussianMixture(ContinuousStep):
         p, q = (
             np.logaddexp.reduce(logs + s[0].reshape(-1, len(at)), axis=1) for s in (first, second)
         )
-        error = float(max(first[1].max(), second[1].max())) + ULP * (64.0 + 4.0 * x.max() ** 2)
+        error = float(max(first[1].max(), second[1].max())) + roundoff(64.0 + 4.0 * x.max() ** 2)
         ends = np.array([low, high])
         tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
         p = np.concatenate(
@@ -451,6 +506,107 @@ class GaussianMixture(ContinuousStep):
             [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
         )
         return Cells(losses, p, q, float(off.max()), error, bounded=False)
+
+
+# Subsampled Gaussian noise without its large losses.
+
+
+#: Number of points of the Gauss-Legendre rule on a panel, and its parameters of ellipses.
+_RULE = 24
+_ELLIPSES = 1.0 + 0.25 * 1.3 ** np.arange(20)
+#: Largest change of the exponent on half a panel, and the largest half panel.
+_TURNS = 5.0
+_HALF_PANEL = 0.7
+
+
+class CutMixture(GaussianMixture):
+    """Subsampled Gaussian noise, restricted to outputs up to ``cut``, against the noise alone.
+
+    Both distributions have a total mass below one.
+    """
+
+    closed_form_up_to = 0
+    can_be_cut = False
+
+    def __init__(self, whole: GaussianMixture, cut: float) -> None:
+        _, sigma, up, _ = whole.key
+        super().__init__(sigma, up)
+        self.symmetric, self.cut = False, cut
+        self.key = ("cut mixtures", sigma, up, cut)
+
+    def _window(self, c: float, steep: float) -> tuple[float, float]:
+        return min(-steep, self.cut - steep), self.cut
+
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
+        """Bound |Phi(c + i angle)| / Phi(c) by parts; the integrand ends at the cut."""
+        return super().ceiling(c, angles, fine=False)
+
+    def top(self, flipped: bool) -> float:
+        """Largest loss, at the cut, or at most -ln of the probability of not being sampled."""
+        return super().top(True) if flipped else float(self._losses(np.array([self.cut]))[0][0])
+
+    @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
+    def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
+        """Return Gauss-Legendre rules on panels from the cut downwards, for c >= 0."""
+        if c < 0.0:
+            raise OutOfRange
+        low = min(0.0, self.cut) - math.sqrt(2.0 * math.log(1.0 / tolerance)) - 2.0
+        edges, size, (_, q) = [self.cut], c + angle + 1.0, self.up[0]
+        widest = _HALF_PANEL / max(self.a, 1.0)
+        while edges[-1] > low:
+            # Losses change by at most a times the probability of having been sampled, per unit.
+            odds = math.log(q / (1.0 - q)) + self.a * (edges[-1] - 0.5 * self.a)
+            slope = self.a / (1.0 + math.exp(min(-odds, 700.0)))
+            edges.append(edges[-1] - 2.0 * min(widest, _TURNS / (size * slope)))
+            if len(edges) * _RULE > _POINTS:
+                raise TooMuchWork
+        ends: Floats = np.array(edges[::-1])
+        middles, halves = 0.5 * (ends[1:] + ends[:-1]), 0.5 * np.diff(ends)
+        at, weights = gauss_legendre(_RULE)
+        x = (middles[:, None] + halves[:, None] * at).reshape(-1)
+        losses, off, _ = self._losses(x)
+        logs = -0.5 * x * x - _HALF_LOG_TWO_PI
+        logs += (np.log(halves)[:, None] + np.log(weights)).reshape(-1)
+        fuzz = roundoff(64.0 + 4.0 * x * x)
+        off = off + roundoff(8.0) * np.abs(x) * self.a
+
+        @cache
+        def errors() -> tuple[float, float]:
+            """Logarithms of the errors of e^(wL), and of 1 and e^L together."""
+            tails = self._tails(c, ends[:1], self._losses(ends[:1])[0], np.zeros(1))
+            rules = self._remainder(c, angle, middles, halves)
+            tilted, plain = (float(np.logaddexp(*pair)) for pair in zip(rules, tails, strict=True))
+            return tilted, plain
+
+        def remainder(angles: Floats, scale: float) -> Floats:
+            tilted, plain = (math.exp(min(log - scale, 700.0)) for log in errors())
+            return np.asarray(tilted + (2.0 * (c + angles) + 1.0) * plain)
+
+        root = math.sqrt(0.5)
+        base, moved = (0.5 * math.erfc((self.cut - shift) * root) for shift in (0.0, self.a))
+        q = self.up[0][1]
+        return Nodes(logs, losses, fuzz, off, remainder, -base - q * (moved - base), -base)
+
+    def _remainder(
+        self, c: float, angle: float, middles: Floats, halves: Floats
+    ) -> tuple[float, float]:
+        """Bound ln of the errors of all rules: of e^(wL) up to an angle, and of 1 and e^L together.
+
+        On an ellipse |Im x| <= y with ay <= pi/2, |A| is largest at the largest real part, and so
+        is its angle, which grows with y.
+        """
+        (_, q), r = self.up[0], _ELLIPSES[:, None]
+        y, reach = 0.5 * halves * (r - 1.0 / r), 0.5 * halves * (r + 1.0 / r)
+        factor = math.log(64.0 / 15.0) - 2.0 * _RULE * np.log(r) - np.log1p(-(r**-2.0))
+        right, near = middles + reach, np.maximum(np.abs(middles) - reach, 0.0)
+        start = 0.5 * (y * y - near * near) - _HALF_LOG_TWO_PI + np.log(halves) + factor
+        grown = np.exp(np.minimum(math.log(q) + self.a * (right - 0.5 * self.a), 300.0))
+        turn = np.arctan2(grown * np.sin(self.a * y), (1.0 - q) + grown * np.cos(self.a * y))
+        losses = self._losses(right.reshape(-1))[0].reshape(right.shape)
+        start = np.where(self.a * y <= 0.5 * math.pi, start, math.inf)
+        tilted, plain = start + c * losses + angle * turn, start + np.maximum(losses, 0.0)
+        first, second = (float(np.logaddexp.reduce(log.min(axis=0))) for log in (tilted, plain))
+        return first + 1e-3, second + 1e-3
 
 
 # Gaussian noise without sampling: a pair of normal distributions with closed-form moments.
@@ -466,7 +622,7 @@ class GaussianNoise(ContinuousStep):
     closed_form_up_to = 0  # the contour integral of one step is as accurate as a closed form
 
     def __init__(self, sigma: float) -> None:
-        self.sigma, self.square, self.error = sigma, sigma**-2.0, 4.0 * ULP
+        self.sigma, self.square, self.error = sigma, sigma**-2.0, roundoff(4.0)
         self.key = ("normal", sigma)
 
     def gaussian_square(self, zcdp: bool) -> tuple[float, float] | None:
@@ -478,7 +634,7 @@ class GaussianNoise(ContinuousStep):
         """Compose normal pairs into one."""
         total = math.fsum(k * part.square for part, k in parts)
         result = cls(total**-0.5)
-        result.square, result.error = total, 16.0 * ULP
+        result.square, result.error = total, roundoff(16.0)
         return result
 
     def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
@@ -487,9 +643,9 @@ class GaussianNoise(ContinuousStep):
         real = half * (c * (c - 1.0) - angles * angles)
         turn = half * angles * (2.0 * c - 1.0)
         size = half * (abs(c) * (abs(c) + 1.0) + angles**2 + np.abs(angles) * (2 * abs(c) + 1.0))
-        return real + 1j * turn, size * (8.0 * ULP + self.error)
+        return real + 1j * turn, size * (roundoff(8.0) + self.error)
 
-    def ceiling(self, c: float, angles: Floats) -> Floats:
+    def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
         """Return |Phi(c + i angle)| / Phi(c), which decreases with the angle."""
         return np.asarray(np.exp(-0.5 * self.square * (1.0 - 1e-12) * angles**2))
 

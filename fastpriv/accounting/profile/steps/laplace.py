@@ -5,14 +5,22 @@ from __future__ import annotations
 import decimal
 import math
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases
-from fastpriv.accounting.profile.losses import Cells, ContinuousStep, Nodes, TooMuchWork
+from fastpriv.accounting.profile.losses import (
+    Cells,
+    ContinuousStep,
+    Nodes,
+    TooMuchWork,
+    gauss_legendre,
+)
 
 # Pairs with losses on an interval: Laplace noise and mechanisms of bounded range.
 #
@@ -37,18 +45,19 @@ class Interval(ContinuousStep):
     def __init__(self, e: float, atoms: bool, q: float = 1.0) -> None:
         self.e, self.atoms, self.q = e, atoms, q
         self.symmetric = q == 1.0
+        self.has_atoms = atoms and q == 1.0
         self.key = ("laplace" if atoms else "range", e, q)
         self.log_density = math.log(0.25) if atoms else -math.log(-2.0 * math.expm1(-e))
 
     def _losses(self, plain: Floats) -> tuple[Floats, Floats]:
         """Return the losses after subsampling, and their errors."""
         if self.q == 1.0:
-            return plain, 2.0 * ULP * np.abs(plain)
+            return plain, roundoff(2.0) * np.abs(plain)
         near = self.q * np.expm1(np.minimum(plain, 1.0))
         rest = math.log1p(-self.q)
         far = np.logaddexp(rest, math.log(self.q) + plain)
         losses = np.where(plain <= 1.0, np.log1p(near), far)
-        return losses, 4.0 * ULP * (np.minimum(np.abs(near), np.abs(losses)) + np.abs(losses))
+        return losses, roundoff(4.0) * (np.minimum(np.abs(near), np.abs(losses)) + np.abs(losses))
 
     @property
     def _ends(self) -> tuple[Floats, Floats]:
@@ -65,7 +74,7 @@ class Interval(ContinuousStep):
         if panels * _RULE > _POINTS:
             raise TooMuchWork
         half = self.e / panels
-        at, weights = np.polynomial.legendre.leggauss(_RULE)
+        at, weights = gauss_legendre(_RULE)
         middles: Floats = half * (2.0 * np.arange(panels, dtype=np.float64) + 1.0 - panels)
         points = (middles[:, None] + half * at).reshape(-1)
         logs = self.log_density - 0.5 * (points + self.e) + math.log(half)
@@ -73,8 +82,8 @@ class Interval(ContinuousStep):
         ends, chances = self._ends
         points, logs = np.concatenate([points, ends]), np.concatenate([logs, chances])
         losses, off = self._losses(points)
-        fuzz = ULP * (64.0 + 4.0 * self.e + np.abs(logs))
-        off = off + 8.0 * ULP * self.e * (0.0 if len(points) == len(ends) else 1.0)
+        fuzz = roundoff(64.0 + 4.0 * self.e + np.abs(logs))
+        off = off + roundoff(8.0) * self.e * (0.0 if len(points) == len(ends) else 1.0)
 
         def remainder(angles: Floats, scale: float) -> Floats:
             return self._remainder(c, angles, middles, half) * math.exp(-scale)
@@ -122,6 +131,15 @@ class Interval(ContinuousStep):
         return float(-losses[0] if flipped else losses[1])
 
     @property
+    def is_noise(self) -> bool:
+        """Whether this is Laplace noise on a sum."""
+        return self.atoms
+
+    def changed(self, times: float, q: float) -> Interval:
+        """Return the same kind of step with more losses, sampled with probability q."""
+        return Interval(self.e * times, self.atoms, q)
+
+    @property
     def attained(self) -> bool:  # type: ignore[override]
         """Whether two databases attain the pair: Laplace noise does, an envelope does not."""
         return self.atoms
@@ -138,14 +156,17 @@ class Interval(ContinuousStep):
             losses = np.array([u - self.e, u])
             logs = np.array([low, high], dtype=np.longdouble)
             result.append(
-                [(DiscreteLosses(losses, logs, 0.0, 64.0 * FINE, off=4.0 * ULP * self.e), 1)]
+                [(DiscreteLosses(losses, logs, 0.0, 64.0 * FINE, off=roundoff(4.0) * self.e), 1)]
             )
         return result
 
     @property
     def closed_form_up_to(self) -> int:  # type: ignore[override]
-        """``MOST`` steps for Laplace noise without sampling; otherwise one step."""
-        return MOST if self.atoms and self.q == 1.0 else 1
+        """``MOST`` steps or more for Laplace noise without sampling; otherwise one step."""
+        if not self.atoms or self.q < 1.0:
+            return 1
+        atoms = math.log(0.5 + 0.5 * math.exp(-self.e))
+        return max(MOST, min(MOST_ATOMS, int(_ALL_ATOMS / atoms) if atoms < 0.0 else MOST_ATOMS))
 
     def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
         """Bound delta(t) of ``count`` steps in closed form.
@@ -165,15 +186,17 @@ class Interval(ContinuousStep):
                 return 0.0, 0.0
             level = t + math.log(self.q / factor)
         if level >= self.e:
-            close = level - self.e < 64.0 * ULP * (1.0 + self.e)  # it may be below
-            return 0.0, 64.0 * ULP * factor * (1.0 + self.e) if close else 0.0
+            close = level - self.e < roundoff(64.0) * (1.0 + self.e)  # it may be below
+            return 0.0, roundoff(64.0) * factor * (1.0 + self.e) if close else 0.0
         if self.atoms:
             value, slope = -math.expm1(0.5 * (level - self.e)), 0.5
         else:
             gap = -math.expm1(0.5 * (level - self.e))
             value, slope = gap * gap / -math.expm1(-self.e), gap / -math.expm1(-self.e)
-        error = factor * (16.0 * ULP * value + slope * 16.0 * ULP * (abs(level) + self.e + 1.0))
-        error += 16.0 * ULP * (value + slope) * (1.0 if flipped else 0.0)  # of the factor
+        error = factor * (
+            roundoff(16.0) * value + roundoff(slope * 16.0) * (abs(level) + self.e + 1.0)
+        )
+        error += roundoff(16.0) * (value + slope) * (1.0 if flipped else 0.0)  # of the factor
         value *= factor
         return max(value - error, 0.0), min(value + error + 1e-322, 1.0)
 
@@ -193,8 +216,76 @@ class Interval(ContinuousStep):
         if self.q < 1.0:
             p = np.logaddexp(math.log1p(-self.q) + q, math.log(self.q) + p)
         losses, off = self._losses(edges)
-        error = ULP * (64.0 + 4.0 * count + 4.0 * self.e)  # widths are differences of edges
-        return Cells(losses, p, q, float(off.max()) + 8.0 * ULP * self.e, error, bounded=True)
+        error = roundoff(64.0 + 4.0 * count + 4.0 * self.e)  # widths are differences of edges
+        return Cells(losses, p, q, float(off.max()) + roundoff(8.0) * self.e, error, bounded=True)
+
+
+# Permute-and-flip selects a candidate. It is the noisy maximum with exponential noise of the rate
+# e/2 per unit of sensitivity (Ding et al. 2021, arXiv:2105.07260). Its curve is at most the curve
+# of Laplace noise of level e:
+#
+# Let A be a set of candidates, and D the largest noisy score in A minus the largest one outside.
+# P(A) - e^t Q(A) is largest if all scores in A fall by one and all others rise by one, so that it
+# is G(0) - e^t G(2) with G(x) = P(D > x). The maximum of some shifted exponential numbers has a
+# density of at most e/2 P(exactly one exceeds y) <= e/2 P(it exceeds y). Applied to either maximum,
+# given the other one, this bounds the density g of D by e/2 min(G, 1 - G). Laplace noise of scale
+# 2/e has the density e/2 min(L, 1 - L) and the survival function L. So L^-1(G(x)) rises by at most
+# 2 from x = 0 to 2, and G(2) is at least L(L^-1(G(0)) + 2), which is the trade-off curve of Laplace
+# noise. Two candidates attain each point of the curve. docs/theory/selection.md has the details.
+
+
+class PermuteAndFlip(Interval):
+    """Permute-and-flip of level e, bounded by Laplace noise, subsampled with probability q."""
+
+    def __init__(self, e: float, q: float = 1.0) -> None:
+        super().__init__(e, True, q)
+        self.key = ("permute-and-flip", e, q)
+
+    @property
+    def is_noise(self) -> bool:
+        """Always False."""
+        return False
+
+    @property
+    def attained(self) -> bool:  # type: ignore[override]
+        """Always False: other scores attain the curve at other levels."""
+        return False
+
+    def changed(self, times: float, q: float) -> Interval:
+        """Return the same kind of step with more losses, sampled with probability q."""
+        return PermuteAndFlip(self.e * times, q)
+
+    def witnesses(self) -> list[Releases]:
+        """Return the choice between two candidates whose scores differ by some amounts."""
+        if self.q < 1.0:
+            return []
+        result: list[Releases] = []
+        for x in (self.e * np.arange(-63.0, 64.0) / 64.0 - 0.5 * self.e).tolist():
+            p, q = (_laplace_above(x), _laplace_above(x + self.e))
+            masses = np.array([[1.0 - p, p], [1.0 - q, q]], dtype=np.longdouble)
+            losses = np.log(masses[0]) - np.log(masses[1])
+            off = roundoff(64.0) * (1.0 + self.e) / float(masses.min())
+            result.append(
+                [
+                    (
+                        DiscreteLosses(
+                            (losses - losses[0]).astype(np.float64),
+                            np.log(masses[0]),
+                            0.0,
+                            off,
+                            shift=float(losses[0]),
+                            off=2.0 * off,
+                        ),
+                        1,
+                    )
+                ]
+            )
+        return result
+
+
+def _laplace_above(x: float) -> float:
+    """Return P(L > x) of Laplace noise of scale 1."""
+    return 0.5 * math.exp(-x) if x > 0.0 else -0.5 * math.expm1(x) + 0.5
 
 
 # A few steps of Laplace noise, in closed form.
@@ -209,31 +300,45 @@ class Interval(ContinuousStep):
 #     delta(t) = 1 - 4 e^((t - ke)/2) sum_j C(k, j) sum_n p(j, n) sum_m 4^m x_j^(n-1-2m)/(n-1-2m)!,
 #
 # where p(j, n) is the coefficient of a^-n in (1/2 + 1/(4a))^j (1/2 - 1/(4a))^(k-j), 1 <= n <= k.
-# The terms cancel, so they are summed with additional decimal digits.
+# The terms cancel, so they are summed as integers with additional binary digits. The sum over m is
+# inner(n) = x_j^(n-1)/(n-1)! + 4 inner(n-2).
 
 
 #: Maximum number of steps in closed form.
 MOST = 40
+#: The same if a contour would be of no use, because most losses are atoms.
+MOST_ATOMS = 120
+#: Logarithm of the probability that all losses are atoms, below which a contour is of use.
+_ALL_ATOMS = -25.0
 #: Relative error of a level, which is a rounded reciprocal of the scale.
-_OFF = Decimal(2) ** -52
+_OFF = Fraction(1, 1 << 52)
+#: Binary digits of delta that are asked for, of the first trial after the point, and the most.
+_DIGITS = 60
+_BITS = 110
+_MOST_BITS = 4000
+#: Most binary digits that are carried.
+_LONGEST = 10_000
+#: Logarithm of 1 - delta below which delta is the last double before one, or one.
+_NEARLY_ONE = -40.0
 
 
-@lru_cache(maxsize=64)
-def _coefficients(k: int, j: int) -> tuple[int, ...]:
-    """Return 2^(k+n) p(j, n) for n = 0 .. k."""
-    return tuple(
-        sum(
-            math.comb(j, i) * math.comb(k - j, n - i) * (-1) ** (n - i)
-            for i in range(max(0, n - k + j), min(j, n) + 1)
-        )
-        for n in range(k + 1)
-    )
+@lru_cache(maxsize=4)
+def _coefficients(k: int) -> list[list[int]]:
+    """Return 2^(k+n) p(j, n) for j and n = 0 .. k: the powers of u in (1 + u)^j (1 - u)^(k-j)."""
+    row = [math.comb(k, n) * (-1) ** n for n in range(k + 1)]
+    rows = [row]
+    for _ in range(k):
+        # Times (1 + u) / (1 - u): sums of all earlier coefficients, twice the last ones but one.
+        sums = list(accumulate(row))
+        row = [after + before for after, before in zip(sums, [0, *sums], strict=False)]
+        rows.append(row)
+    return rows
 
 
 def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
     """Bound delta(t) of k steps of Laplace noise of level e; delta increases with e.
 
-    The cost is O(k^3) operations on decimal numbers of 60 digits, or more if they cancel.
+    The cost is O(k^2) operations on integers of some k + 100 bits, or more if delta is small.
 
     Examples
     --------
@@ -241,38 +346,56 @@ def laplace_delta(e: float, k: int, t: float) -> tuple[float, float]:
     >>> round(low, 12), round(high, 12)
     (0.448180838243, 0.448180838243)
     """
-    digits = 60
+    # 1 - delta = E min(1, e^(t-L)) <= M(-1/2) e^(t/2), and M(-1/2) = e^(-e/2) (1 + e/2).
+    if k * (math.log1p(0.5 * e) - 0.5 * e) * (1.0 - 1e-9) + 0.5 * t < _NEARLY_ONE:
+        return math.nextafter(1.0, 0.0), 1.0
+    bits = _BITS
     while True:
-        low, high = (_delta(e, k, t, digits, sign) for sign in (-1, 1))
-        if high[1] <= max(high[0], Decimal(0)) * Decimal(2) ** -60 or digits > 1200:
+        low, high = (_delta(e, k, t, bits, sign) for sign in (-1, 1))
+        # Each is good to a unit of 2^-bits.
+        if high.bit_length() > _DIGITS or bits > _MOST_BITS or k * e * (1.0 + 2.0**-51) <= t:
             break
-        digits *= 2
-    if high[0] == high[1] == 0:  # beyond all losses
+        bits += max(_DIGITS - high.bit_length(), 1) + _DIGITS
+    if k * e * (1.0 + 2.0**-51) <= t:  # beyond all losses
         return 0.0, 0.0
+    below, above = (Fraction(number, 1 << bits) for number in (max(low - 1, 0), max(high, 0) + 1))
     return (
-        max(math.nextafter(float(low[0] - low[1]), -1.0), 0.0),
-        min(math.nextafter(float(max(high[0] + high[1], Decimal(0))), 2.0), 1.0),
+        max(math.nextafter(float(below), -1.0), 0.0),
+        min(math.nextafter(float(above), 2.0), 1.0),
     )
 
 
-def _delta(e: float, k: int, t: float, digits: int, sign: int) -> tuple[Decimal, Decimal]:
-    """Return the sum with the level rounded down or up, and a bound on its error."""
-    with decimal.localcontext(decimal.Context(prec=digits, Emin=-999999, Emax=999999)):
-        level, at = Decimal(e) * (1 + sign * _OFF), Decimal(t)
-        if k * level <= at:
-            return Decimal(0), Decimal(0)
-        total = size = Decimal(0)
-        for j in range(k + 1):
-            x = (2 * j - k) * level - at
-            if x <= 0:
-                continue
-            powers = [Decimal(1)]
-            for r in range(1, k):
-                powers.append(powers[-1] * x / r)
-            for n, p in enumerate(_coefficients(k, j)):
-                inner = sum((4**m * powers[n - 1 - 2 * m] for m in range((n + 1) // 2)), Decimal(0))
-                term = Decimal(math.comb(k, j) * p) * inner / 2 ** (k + n)
-                total, size = total + term, size + abs(term)
-        scale = 4 * ((at - k * level) / 2).exp()
-        error = (1 + scale * size) * Decimal(10) ** (6 - digits)
-        return 1 - scale * total, error
+def _delta(e: float, k: int, t: float, digits: int, sign: int) -> int:
+    """Return the sum with the level rounded down or up, in units of 2^-digits, good to one unit.
+
+    Let a unit be 2^-bits. Powers x^r/r! are off by at most 2 e^x + 1 units: by one in each step,
+    which later steps multiply by x^i/i! at most, and by one in x. With sum over n of |p(j, n)| 2^n
+    at most 1, all terms are off by at most 2^k (3 e^x + 2) units, for the largest x = ke - t. The
+    factor before the sum is at most 4 e^(-x/2), so that the result is off by 2^(k+5) e^(x/2) units.
+    """
+    level = Fraction(e) * (1 + sign * _OFF)
+    largest = k * level - Fraction(t)
+    if largest <= 0:
+        return 0
+    bits = digits + k + 8 + math.ceil(min(float(largest), 1e9) / 1.386)
+    if bits > _LONGEST:
+        raise TooMuchWork
+    total, one = 0, 1 << bits
+    step, at = (int(number * one) for number in (level, Fraction(t)))
+    rows = _coefficients(k)
+    for j in range(k, -1, -1):
+        x = (2 * j - k) * step - at
+        if x <= 0:
+            break
+        power, older, last, inner = one, 0, 0, 0
+        for n in range(1, k + 1):
+            older, last = last, power + 4 * older
+            inner += (rows[j][n] * last) << (k - n)
+            power = ((power * x) >> bits) // n
+        total += math.comb(k, j) * inner
+    total >>= 2 * k
+    with decimal.localcontext(decimal.Context(prec=bits // 3 + 40, Emin=-999999, Emax=999999)):
+        half = -(Decimal(largest.numerator) / Decimal(largest.denominator)) / 2
+        scale = int(half.exp() * Decimal(4 << bits))
+    result = one - ((scale * total) >> bits)
+    return result >> (bits - digits)

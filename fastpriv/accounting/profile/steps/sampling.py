@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.losses import (
     Cells,
@@ -18,7 +19,9 @@ from fastpriv.accounting.profile.losses import (
     TooMuchWork,
     _variation,
     cumulant,
+    gauss_legendre,
 )
+from fastpriv.accounting.profile.relations import LEAST_NOISE
 from fastpriv.accounting.profile.steps.finite import (
     FiniteStep,
     FixedSizeSample,
@@ -27,6 +30,7 @@ from fastpriv.accounting.profile.steps.finite import (
     discrete_laplace,
 )
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
+from fastpriv.accounting.profile.steps.groups import Grouped
 from fastpriv.accounting.profile.steps.laplace import Interval
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Total probability of the numbers of draws that count as revealing everything.
 _RARE = 1e-24
+#: Probability below which a number of sampled records of a group counts as the largest one.
+_RARE_NUMBER = decimal.Decimal("1e-40")
 
 
 def one_release(parts: dict[Step, int]) -> Step | None:
@@ -60,11 +66,56 @@ def poisson_sample(release: Step, q: float) -> Step | None:
     if type(release) is SampledFinite:
         return SampledFinite(release.atom, release.q * q)
     if isinstance(release, Interval):
-        return Interval(release.e, release.atoms, release.q * q)
+        return release.changed(1.0, release.q * q)
     if isinstance(release, GaussianMixture) and not release.down:
         _, sigma, up, _ = release.key
         return GaussianMixture(sigma, tuple((c, p * q) for c, p in up))
     return None
+
+
+def group_of(step: Step, k: int, relation: str) -> Step | None:
+    """Return a step for databases that differ in k records; None if no bound is known."""
+    if isinstance(step, GaussianNoise):
+        return GaussianNoise(step.sigma / k)
+    if isinstance(step, Interval) and step.q == 1.0:
+        return step.changed(k, 1.0)  # the ranges of losses add up
+    if isinstance(step, FiniteStep) and step.key[0] == "discrete-gaussian":
+        return discrete_gaussian(step.key[1], step.key[2] * k)
+    if isinstance(step, FiniteStep) and step.key[0] == "discrete-laplace":
+        return discrete_laplace(step.key[1], step.key[2] * k)
+    if isinstance(step, GaussianMixture) and not step.down and relation != "replace-one":
+        _, sigma, up, _ = step.key
+        if len(up) == 1 and up[0][1] < 1.0 and (shift := up[0][0]) * k <= sigma / LEAST_NOISE:
+            counts = _sampled_of_group(k, up[0][1])
+            return GaussianMixture(sigma, tuple((shift * j, p) for j, p in counts.items()))
+    if isinstance(step, ContinuousStep) and not step.can_be_cut:
+        return None
+    if isinstance(step, Grouped):
+        return Grouped(step.step, step.k * k)
+    if isinstance(step, SampledFinite) and step.is_composed:
+        return None
+    return (
+        Grouped(step, k) if isinstance(step, ContinuousStep | FiniteStep | SampledFinite) else None
+    )
+
+
+def _sampled_of_group(k: int, q: float) -> dict[int, float]:
+    """Return the numbers j > 0 of k records in a Poisson sample, and their probabilities.
+
+    Probabilities are rounded up. Rare numbers count as k.
+    """
+    result: dict[int, float] = {}
+    with decimal.localcontext(decimal.Context(prec=50, Emin=-999999, Emax=999999)):
+        rate = decimal.Decimal(q)
+        chance, rest = (1 - rate) ** k, decimal.Decimal(0)
+        for j in range(1, k + 1):
+            chance = chance * (k - j + 1) * rate / (j * (1 - rate))
+            if chance < _RARE_NUMBER and j < k:
+                rest += chance
+            else:
+                result[j] = math.nextafter(float(chance), 2.0)
+        result[k] = math.nextafter(result[k] + float(rest), 2.0)
+    return result
 
 
 def replaced_in_sample(release: Step, q: float, blank: bool) -> Step | None:
@@ -75,10 +126,10 @@ def replaced_in_sample(release: Step, q: float, blank: bool) -> Step | None:
     if isinstance(release, GaussianNoise):
         near = GaussianMixture(2.0 * release.sigma if blank else release.sigma, ((1.0, q),))
         return Symmetrised((GaussianMixture(release.sigma, ((1.0, q),)),), (1.0,), near)
-    if isinstance(release, Interval) and release.q == 1.0 and (release.atoms or not blank):
-        whole = Interval(release.e, release.atoms, q)
+    if isinstance(release, Interval) and release.q == 1.0 and (release.is_noise or not blank):
+        whole = release.changed(1.0, q)
         close = Interval(0.5 * release.e, True, q) if blank else whole
-        return Symmetrised((whole,), (1.0,), close if release.atoms else None)
+        return Symmetrised((whole,), (1.0,), close if release.is_noise else None)
     if isinstance(release, Symmetrised) and not blank:
         pairs = tuple(_thinned(pair, q) for pair in release.sampled)
         other = release.attained_pair
@@ -128,12 +179,12 @@ def with_replacement(release: Step, m: int, n: int, relation: str) -> dict[Step,
             return {GaussianNoise(release.sigma / m): 1}
         each = tuple(GaussianMixture(release.sigma, ((float(k), total),)) for k in counts)
         return {Symmetrised(each, weights, mixed): 1, **shown}
-    if isinstance(release, Interval) and release.q == 1.0 and release.atoms:
+    if isinstance(release, Interval) and release.q == 1.0 and release.is_noise:
         if total >= 1.0:
             return {Interval(release.e * m, True): 1}
         laws = tuple(Interval(release.e * k, True, total) for k in counts)
         if relation == "add-or-remove":
-            return {Blend(laws, weights, 8.0 * ULP): 1, **shown}
+            return {Blend(laws, weights, roundoff(8.0)): 1, **shown}
         return {Symmetrised(laws, weights): 1, **shown}
     return None
 
@@ -208,7 +259,7 @@ class Blend(ContinuousStep):
         return Nodes(
             np.concatenate(logs),
             np.concatenate([part.losses for part in parts]),
-            np.concatenate([part.fuzz for part in parts]) + 4.0 * ULP + self.slack,
+            np.concatenate([part.fuzz for part in parts]) + roundoff(4.0) + self.slack,
             np.concatenate([part.off for part in parts]),
             remainder,
         )
@@ -297,7 +348,7 @@ class Bell:
     def fuzz(self, loss: Floats) -> Floats:
         """Relative error of f."""
         u, most = np.abs(loss) / self.a + 0.5 * self.a, float(np.abs(loss).max()) / self.a
-        return np.asarray(ULP * (64.0 + 8.0 * u * (u + most)))
+        return np.asarray(roundoff(64.0 + 8.0 * u * (u + most)))
 
     def below(self) -> float:
         """erf(a / (2 sqrt 2))."""
@@ -331,7 +382,7 @@ class Slope:
 
     def fuzz(self, loss: Floats) -> Floats:
         """Relative error of f."""
-        return np.full(len(loss), ULP * (64.0 + 8.0 * self.top))
+        return np.full(len(loss), roundoff(64.0 + 8.0 * self.top))
 
     def below(self) -> float:
         """1 - e^(-e/2) with atoms, tanh(e/4) without."""
@@ -381,7 +432,7 @@ def amplified(loss: Floats, q: float) -> tuple[Floats, Floats, Floats]:
     near = q * np.expm1(np.minimum(loss, 1.0))
     far = np.logaddexp(math.log1p(-q), math.log(q) + loss)
     result = np.where(loss <= 1.0, np.log1p(near), far)
-    error = 4.0 * ULP * (np.minimum(np.abs(near), np.abs(result)) + np.abs(result))
+    error = roundoff(4.0) * (np.minimum(np.abs(near), np.abs(result)) + np.abs(result))
     return result, error, np.exp(math.log(q) + loss - result)
 
 
@@ -515,7 +566,7 @@ class Symmetrised(ContinuousStep):
         return Nodes(
             np.concatenate([logs, logs + losses, rest]),
             np.concatenate([losses, -losses, zero]),
-            np.concatenate([fuzz, fuzz + off + 4.0 * ULP * np.abs(losses), [32.0 * ULP]]),
+            np.concatenate([fuzz, fuzz + off + roundoff(4.0) * np.abs(losses), [roundoff(32.0)]]),
             np.concatenate([off, off, zero]),
             remainder,
         )
@@ -538,7 +589,7 @@ class Symmetrised(ContinuousStep):
             panels = math.ceil(1.3 * panels)
             if panels > _PANELS:
                 raise TooMuchWork
-        at, weights = np.polynomial.legendre.leggauss(_RULE)
+        at, weights = gauss_legendre(_RULE)
         points = (middles[:, None] + half * at).reshape(-1)
         logs = law.log(points) + np.tile(np.log(weights), panels) + math.log(half)
         fuzz = law.fuzz(points)
@@ -546,14 +597,14 @@ class Symmetrised(ContinuousStep):
             points, logs = np.append(points, law.top), np.append(logs, law.atom())
             fuzz = np.append(fuzz, fuzz.max())
         losses, off, rise = amplified(points, self.q)
-        off = off + 8.0 * ULP * end * rise
+        off = off + roundoff(8.0) * end * rise
 
         def bound(angles: Floats) -> Floats:
             inside = self._remainder(law, c, angles, middles, half)
             # The terms of g without oscillation have an additional factor |w| in a tail.
             return np.asarray(np.logaddexp(inside, tail + np.log1p(angles + abs(c))) + weight)
 
-        return (logs + weight, losses, fuzz + ULP * np.abs(logs), off), bound
+        return (logs + weight, losses, fuzz + roundoff(np.abs(logs)), off), bound
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
         """Return bounds that decay as one over the angle, by integration by parts on l > y."""
@@ -601,7 +652,7 @@ class Symmetrised(ContinuousStep):
         end = max(self._end(law, 1.0, -far)[0] for law in self.laws)
         edges = np.linspace(0.0, end, count // 2)
         half = 0.5 * (edges[1] - edges[0])
-        at, weights = np.polynomial.legendre.leggauss(4)
+        at, weights = gauss_legendre(4)
         inner = (edges[:-1, None] + half * (1.0 + at)).reshape(-1)
         scale = np.tile(np.log(weights), len(edges) - 1) + math.log(half)
         L = amplified(inner, self.q)[0]
@@ -623,8 +674,8 @@ class Symmetrised(ContinuousStep):
         q_all = np.concatenate([[outer[1]], p[::-1], zero, q, [outer[0]]])
         p_all = np.concatenate([[outer[0]], q[::-1], zero, p, [outer[1]]])
         fuzz = max(float(law.fuzz(edges[1:]).max()) for law in self.laws)
-        error = fuzz + ULP * (64.0 + 8.0 * float(np.abs(density).max()) / 16.0)
-        moved = float((off + 8.0 * ULP * end * rise).max())
+        error = fuzz + roundoff(64.0 + 8.0 * float(np.abs(density).max()) / 16.0)
+        moved = float((off + roundoff(8.0) * end * rise).max())
         return Cells(
             np.concatenate([-losses[::-1], losses]), p_all, q_all, moved, error, bounded=bounded
         )

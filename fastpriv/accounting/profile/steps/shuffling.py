@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import ULP, lowered, raised, roundoff
 from fastpriv._core.search import bisect, lost_near_zero
 from fastpriv._core.validation import Floats, Ints
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, pair_measure
@@ -49,6 +49,10 @@ _LISTED = 1 << 16
 _FIRST = 1 << 14
 #: Most angles.
 _MOST = 1 << 22
+#: Maximum number of entries of all triples of distributions; for more, few pairs are tried.
+_ENTRIES = 1 << 20
+#: Number of these pairs, in both orders: the most distant ones.
+_FARTHEST_PAIRS = 16
 #: How many times as many angles are taken next.
 _MORE = 4
 #: Sines that are computed together: 1 MB.
@@ -90,15 +94,15 @@ class Variable:
         """Return ln M(c), and a bound on its error."""
         rise = self.chances * np.expm1(c * self.values)
         total = float(rise.sum())
-        moved = c * (self.errors + 4.0 * ULP * np.abs(self.values))
+        moved = c * (self.errors + roundoff(4.0) * np.abs(self.values))
         with np.errstate(over="ignore"):
             weights = self.chances * np.exp(c * self.values)
             slack = float((weights * np.expm1(np.minimum(2.0 * moved, _EXPONENT))).sum())
-        slack += (self.relative + (len(rise) + 8.0) * ULP) * float(np.abs(rise).sum())
+        slack += (self.relative + roundoff(len(rise) + 8.0)) * float(np.abs(rise).sum())
         if not total - slack > -1.0:
             return math.log1p(max(total, -1.0 + ULP)), math.inf
         value = math.log1p(total)
-        return value, 2.0 * slack / (1.0 + min(total, total - slack)) + 4.0 * ULP * abs(value)
+        return value, 2.0 * slack / (1.0 + min(total, total - slack)) + roundoff(4.0) * abs(value)
 
     def slope(self, c: float) -> tuple[float, float]:
         """Return the mean and the variance of V under the tilted law; no digit of a result."""
@@ -112,7 +116,7 @@ class Variable:
     def mean_excess(self) -> float:
         """E[V_+], rounded up."""
         parts = self.chances * np.maximum(self.values + self.errors, 0.0)
-        return float(parts.sum()) * (1.0 + self.relative + (len(parts) + 8.0) * ULP)
+        return float(parts.sum()) * (1.0 + self.relative + roundoff(len(parts) + 8.0))
 
 
 class Excess:
@@ -227,12 +231,12 @@ class Excess:
             high += float((half * (power * blur * inner).real).sum())
             low += float((half * (power * blur * (inner - eta**2)).real).sum())
             size = np.abs(blur) * (np.abs(inner) + eta**2) * half
-            error += float((size * (off + 256.0 * ULP * np.abs(power))).sum())
+            error += float((size * (off + roundoff(256.0) * np.abs(power))).sum())
         error = error * tau / math.pi * (1.0 + 1e-9)
         # Beyond: one more angle, and the integral of e^(-eta^2 x^2/2) (1/x^2 + eta^2).
         beyond = tau * (1.0 / last**2 + eta**2) + 2.0 / last
         error += math.exp(0.5 * (eta * c) ** 2 - _CUT) / math.pi * beyond * (1.0 + 1e-9)
-        slack = self._log_error + 8.0 * ULP * (abs(self._log) + 8.0)
+        slack = self._log_error + roundoff(8.0) * (abs(self._log) + 8.0)
         above = _times(self._log + slack, tau / math.pi * high + error)
         below = _times(self._log - slack, tau / math.pi * low - error)
         for a, bound in self._at:
@@ -269,8 +273,8 @@ class Excess:
     def _moments(self, angles: Floats) -> tuple[Floats, Floats, Floats]:
         """Return M(c + i angle) / M(c) - 1, its two parts, and bounds on its error."""
         v, weights = self._v, self._weights
-        moved = v.errors + 4.0 * ULP * np.abs(v.values)
-        loose = v.relative + 2.0 * self.c * moved + self._log_error / self._n + 16.0 * ULP
+        moved = v.errors + roundoff(4.0) * np.abs(v.values)
+        loose = v.relative + 2.0 * self.c * moved + self._log_error / self._n + roundoff(16.0)
         half = 0.5 * angles[:, None] * v.values
         sine, cosine = np.sin(half), np.cos(half)
         x = -2.0 * (sine**2 @ weights)
@@ -286,8 +290,8 @@ class Excess:
         size = np.maximum((1.0 + x) ** 2 + y**2, 1e-300)
         turn = np.arctan2(y, 1.0 + x)
         log = 0.5 * np.log1p(np.clip(2.0 * x + x**2 + y**2, -1.0 + ULP, 0.0))
-        lost = off / np.sqrt(size) + 8.0 * ULP * (2.0 * np.abs(x) + x**2 + y**2) / size
-        lost = n * (2.0 * lost + 4.0 * ULP * np.abs(turn))
+        lost = off / np.sqrt(size) + roundoff(8.0) * (2.0 * np.abs(x) + x**2 + y**2) / size
+        lost = n * (2.0 * lost + roundoff(4.0) * np.abs(turn))
         with np.errstate(under="ignore"):
             power = np.exp(n * (log + 1j * turn))
             whole = np.exp(n * np.log(np.minimum(np.sqrt(size) + off + 1e-14, 1.0 + 1e-14)))
@@ -319,10 +323,10 @@ def _listed_excess(v: Variable, n: int) -> tuple[float, float]:
     """Bounds on E[S_+] from all sums: multinomial probabilities of the counts of each value."""
     counts, least, most = multinomial(v.chances.tobytes(), n, v.relative)
     sums = counts @ v.values
-    off = counts @ (v.errors + 4.0 * ULP * np.abs(v.values)) * (1.0 + 2.0 * n * ULP)
+    off = counts @ (v.errors + roundoff(4.0) * np.abs(v.values)) * (1.0 + roundoff(2.0 * n))
     low = float(least @ np.maximum(sums - off, 0.0))
     high = float(most @ np.maximum(sums + off, 0.0))
-    slack = (len(sums) + 2.0 * len(v.values) + 8.0) * ULP
+    slack = roundoff(len(sums) + 2.0 * len(v.values) + 8.0)
     return low * (1.0 - slack), high * (1.0 + slack)
 
 
@@ -342,10 +346,10 @@ def multinomial(given: bytes, n: int, relative: float) -> tuple[Floats, Floats, 
         left = left[rows] - taken
     logs += factorials[n] - factorials[left]
     rest = 1.0 - float(chances.sum())
-    spare = relative + 8.0 * ULP * len(chances)
+    spare = relative + roundoff(8.0) * len(chances)
     # Logarithms of factorials and of probabilities are rounded as they are added up.
     size = float(factorials[n]) + n * float(np.abs(np.log(chances)).max(initial=40.0))
-    slack = 2.0 * n * (relative + 16.0 * ULP) + 64.0 * ULP + FINE * (n + 8.0) * (8.0 + size)
+    slack = 2.0 * n * (relative + roundoff(16.0)) + roundoff(64.0) + FINE * (n + 8.0) * (8.0 + size)
     with np.errstate(under="ignore", divide="ignore"):
         low, high = (
             np.asarray(np.exp(logs + _times_log(left, rest + sign * spare)), dtype=np.float64)
@@ -438,7 +442,7 @@ class Triple:
         p, q = (weight * (counts[seen] @ (law / self.q)) for law in (self.a, self.b))
         p, q = np.append(p, self.only_a), np.append(q, self.only_b)
         error = float((most[seen] / least[seen] - 1.0).max(initial=0.0))
-        error += self.relative + (len(self.q) + 16.0) * ULP
+        error += self.relative + roundoff(len(self.q) + 16.0)
         return pair_measure(*_grouped(p, q), (error, 0.0))
 
 
@@ -570,7 +574,7 @@ class Shuffled(CurveStep):
         if self.top in (0.0, math.inf):
             return self.top, self.top
         off = max(abs(math.fsum((-1.0, *law))) for law in self._laws.tolist())
-        slack = 2.0 * off + 8.0 * ULP
+        slack = 2.0 * off + roundoff(8.0)
         return max(lowered(self.top, 16.0) - slack, 0.0), raised(self.top + slack, 16.0)
 
     @cached_property
@@ -583,9 +587,13 @@ class Shuffled(CurveStep):
     def _sites(self) -> dict[Site, Triple]:
         """Databases of one person and others who are all alike, a few of each kind."""
         k = range(len(self._laws))
+        pairs = list(permutations(k, 2))
+        if len(pairs) * self._laws.size > _ENTRIES:  # a lower bound needs some pairs only
+            apart = {(x, y): float(np.abs(self._laws[x] - self._laws[y]).sum()) for x, y in pairs}
+            pairs = sorted(pairs, key=lambda pair: -apart[pair])[:_FARTHEST_PAIRS]
         return {
             (x, other, rest): self._triple(x, other, self._laws[rest])
-            for (x, other), rest in product(permutations(k, 2), k)
+            for (x, other), rest in product(pairs, k)
         }
 
     def triple(self, x: int, other: int, rest: int) -> Triple:
@@ -599,7 +607,7 @@ class Shuffled(CurveStep):
     def _triple(self, x: int, other: int, q: Floats) -> Triple:
         # A smaller blanket is a blanket. Laws of databases are moved by n times what is lost.
         kept = np.where(q < _TINY, 0.0, q)
-        relative = (self._laws.shape[1] + 24.0) * ULP
+        relative = roundoff(self._laws.shape[1] + 24.0)
         return triple_of(self._laws[x], self._laws[other], kept, relative, float((q - kept).sum()))
 
     @cached_property

@@ -1,0 +1,184 @@
+"""Steps that belong together: disjoint parts of the data, the best of many runs, partitions."""
+
+from __future__ import annotations
+
+import math
+
+from fastpriv._core import validation as check
+from fastpriv._core.rounding import exp_up, raised
+from fastpriv.accounting.profile.parallel import Largest
+from fastpriv.accounting.profile.profile import PrivacyProfile
+from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation, one_relation
+from fastpriv.accounting.profile.repeated import repeat_and_select
+from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
+from fastpriv.errors import InvalidInput, described
+
+__all__ = ["best_of_runs", "parallel", "partition_selection"]
+
+#: Shape of the truncated negative binomial distribution of the number of runs.
+_SHAPES = {"geometric": 1.0, "logarithmic": 0.0, "poisson": math.inf}
+#: Largest number of partitions of one record.
+_PARTITIONS = 32
+
+
+def parallel(*profiles: PrivacyProfile, fixed_parts: bool = False) -> PrivacyProfile:
+    """Profile of mechanisms on disjoint parts of the data: the largest curve, not a composition.
+
+    Every record is in at most one part, and its part depends on the record alone, not on the rest
+    of the data or on earlier outputs. If a record is added or removed, or replaced by a blank, one
+    part changes. If a record is replaced, it may move from one part to another, so that two parts
+    change: this is refused, unless ``fixed_parts`` states that a record never moves.
+
+    Parameters
+    ----------
+    *profiles : PrivacyProfile
+        The profile of each part, all for the same relation.
+    fixed_parts : bool
+        Whether neighbours differ in values only, and not in the part of a record.
+
+    Returns
+    -------
+    PrivacyProfile
+        delta is the largest of the deltas, exact for one use. It can be composed, and charged to a
+        ledger as one step.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> of = fp.accounting.PrivacyProfile.gaussian
+    >>> fp.accounting.parallel(of(2.0), of(4.0), of(2.0)) == of(2.0)
+    True
+    >>> both = fp.accounting.parallel(of(2.0), fp.accounting.PrivacyProfile.laplace(1.0))
+    >>> both.epsilon(1e-6) == max(of(2.0).epsilon(1e-6), both.epsilon(1e-6), key=float)
+    True
+    """
+    kind = check.flag(fixed_parts, "fixed_parts")
+    relation: str | None = None
+    for each in profiles:
+        if not isinstance(each, PrivacyProfile):
+            raise InvalidInput(f"profiles must be PrivacyProfiles; got {described(each)}")
+        if each.parts:
+            relation = one_relation(relation, each.relation)
+    if relation == REPLACED and not kind:
+        raise InvalidInput(
+            "profiles must be for neighbours by 'add-or-remove' or 'replace-special'; got "
+            "'replace-one', under which a record may move from one part to another. Compose the "
+            "two worst parts, or state fixed_parts=True"
+        )
+    return largest([each for each in profiles if each.parts], relation or ADDED)
+
+
+def largest(profiles: list[PrivacyProfile], relation: str) -> PrivacyProfile:
+    """Return the profile whose curve is the largest of the given ones."""
+    different = list(dict.fromkeys(profiles))
+    gaussian = [each for each in different if _mu_square(each) is not None]
+    if len(gaussian) > 1:  # the smallest noise dominates
+        worst = max(gaussian, key=lambda each: _mu_square(each) or 0.0)
+        different = [each for each in different if each is worst or _mu_square(each) is None]
+    if not different:
+        return PrivacyProfile({}, relation)
+    if len(different) == 1:
+        return different[0]
+    return PrivacyProfile({Largest(tuple(different)): 1}, relation)
+
+
+def _mu_square(profile: PrivacyProfile) -> float | None:
+    """Return mu^2 of a profile of Gaussian noise without sampling; None for others."""
+    exact = [
+        k * part.square for part, k in profile.parts.items() if isinstance(part, GaussianNoise)
+    ]
+    return math.fsum(exact) if len(exact) == len(profile.parts) else None
+
+
+def best_of_runs(
+    profile: PrivacyProfile, mean_runs: float, distribution: str = "geometric"
+) -> PrivacyProfile:
+    """Profile of the best output of a random number of runs, such as a search for hyperparameters.
+
+    The number of runs K is drawn before, and is not shown. Only the best run is published, by any
+    score computed from its output. A fixed number of runs has no such bound: it costs as much as
+    all runs. The bounds are on Renyi divergences, by theorems 2 and 6 of Papernot and Steinke
+    (2022, arXiv:2110.03620), and hold from above only.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        One run.
+    mean_runs : float
+        Mean of K, at least 1.
+    distribution : {"geometric", "logarithmic", "poisson"}
+        Distribution of K.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> run = fp.accounting.PrivacyProfile.gaussian(4.0)
+    >>> best = fp.accounting.best_of_runs(run, 10.0, "poisson").epsilon(1e-6).upper
+    >>> run.epsilon(1e-6).upper < best < run.self_compose(10).epsilon(1e-6).upper
+    True
+    """
+    if not isinstance(profile, PrivacyProfile):
+        raise InvalidInput(f"profile must be a PrivacyProfile; got {described(profile)}")
+    kind = check.word(distribution, "distribution", tuple(_SHAPES))
+    return repeat_and_select(profile, check.real(mean_runs, "mean_runs", least=1.0), _SHAPES[kind])
+
+
+def partition_selection(
+    noise: str,
+    scale: float,
+    threshold: float,
+    partitions: int = 1,
+    *,
+    relation: str = ADDED,
+) -> PrivacyProfile:
+    """Profile of the publication of partitions whose noisy number of records exceeds a threshold.
+
+    Only partitions with records are looked at, such as the groups of a GROUP BY. A record is in at
+    most k partitions and counts one in each. If j of them have no other record, they are published
+    with probability d = P(1 + noise > threshold) each, and never without the record. The numbers
+    of the other k - j partitions change by one. So the curve is the largest over j of noise on
+    k - j numbers, composed with the probability 1 - (1 - d)^j of an output that reveals the
+    record. The noisy numbers of published partitions may be published too.
+
+    Parameters
+    ----------
+    noise : {"laplace", "gaussian"}
+        Noise on each number.
+    scale : float
+        Scale of Laplace noise, or standard deviation of Gaussian noise.
+    threshold : float
+        At least 1.
+    partitions : int
+        Number k, at most 32.
+    relation : {"add-or-remove", "replace-special"}
+        Which databases are neighbours. A replaced record is in 2 k partitions.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> profile = fp.accounting.partition_selection("laplace", 1.0, 15.0)
+    >>> profile.delta(1.0)  # e^-14 / 2
+    Bracket(4.157643595e-7, 4.157643596e-7)
+    """
+    word = check.word(noise, "noise", ("laplace", "gaussian"))
+    b = check.real(scale, "scale", least=1e-6, most=1e15)
+    limit = check.real(threshold, "threshold", least=1.0)
+    k = check.integer(partitions, "partitions", 1, _PARTITIONS)
+    kind = as_relation(relation)
+    if kind == REPLACED:
+        raise InvalidInput(
+            "relation must be 'add-or-remove' or 'replace-special' for partition_selection; got "
+            "'replace-one'. A replaced record is in twice as many partitions"
+        )
+    make = PrivacyProfile.laplace if word == "laplace" else PrivacyProfile.gaussian
+    one = make(b, relation=kind)
+    if word == "laplace":
+        shown = raised(0.5 * exp_up((1.0 - limit) / b), 4.0)
+    else:
+        shown = raised(0.5 * math.erfc((limit - 1.0) / b / math.sqrt(2.0)), 64.0) + 1e-320
+    cases = []
+    for j in range(k + 1):
+        delta = min(raised(-math.expm1(j * math.log1p(-min(shown, 0.5))), 8.0), 1.0)
+        new = PrivacyProfile.from_epsilon_delta(0.0, delta, relation=kind)
+        cases.append(one.self_compose(k - j).compose(new) if j else one.self_compose(k))
+    return largest([case for case in cases if case.parts], kind)
