@@ -7,5 +7,5 @@ Public: ``ratio_programs`` (PD-DP, PD-I), ``leakage_program`` (PML), ``capacity_
 
 Inside: ``problem`` (requests and reporting), ``reductions`` (fewer unknowns), ``cone`` (the linear
 program), ``engines`` (its solvers), ``certificate`` (proved bounds), ``mixture`` (output
-distributions at a slope), ``neighbours`` (graphs and metrics), ``exact`` (rational arithmetic).
+distributions at a slope), ``exact`` (rational arithmetic).
 """

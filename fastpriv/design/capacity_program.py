@@ -41,10 +41,11 @@ from numpy.typing import ArrayLike
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.highs import Block, Rows, minimise
-from fastpriv._core.rounding import ULP, log_up, lowered, raised, round_up
+from fastpriv._core.rounding import log_up, lowered, raised, round_up, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.capacity import capacities
 from fastpriv._structure.counts import log_binomials
+from fastpriv._structure.neighbours import hamming_distances
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import AbstractChannel, Channel, HammingChannel, ProductChannel
@@ -52,7 +53,6 @@ from fastpriv.channels.types import TypeChannel, type_error, type_weights
 from fastpriv.design.certificate import mixed_until
 from fastpriv.design.closed_forms import constant_mechanism, identity_mechanism, rounded_up
 from fastpriv.design.engines.interior import step_length
-from fastpriv.design.neighbours import hamming_distances
 from fastpriv.design.problem import Answer, Limits, Problem, minimum
 from fastpriv.errors import SolverFailure, TooLarge, short
 from fastpriv.measures.distortion import expected_distance
@@ -104,7 +104,7 @@ _RESERVED = 0.15
 #: Entries of the low-rank part of the second derivative that are formed at a time.
 _BLOCK = 1 << 23
 #: Smallest W/q - 1 that floats distinguish from -1.
-_FLOOR = -1.0 + 2.0 * ULP
+_FLOOR = -1.0 + roundoff(2.0)
 
 
 def solve_pd_capacity(
@@ -407,7 +407,7 @@ class CapacityPath(ABC):
             share = 0.0
             for _ in range(_MIXTURES):
                 yield share
-                share = min(1.0, max(4.0 * share, 2.0 * excess, 2.0 * ULP))
+                share = min(1.0, max(4.0 * share, 2.0 * excess, roundoff(2.0)))
 
         return mixed_until(accept, W, self.constant, shares()) or (self.constant, 0.0)
 
@@ -538,9 +538,9 @@ class OverDatabases(CapacityPath):
             # distribution.
             np.add.at(size, part.rows, weight[:, :, None] + np.abs(slopes))
             spent += math.fsum(weight.reshape(-1))
-        error = (64.0 + 4.0 * max(part.rows.size for part in self.parts)) * ULP
+        error = roundoff(64.0 + 4.0 * max(part.rows.size for part in self.parts))
         least = math.fsum((total - error * size).min(axis=1))
-        return lowered(least, 8.0) - raised(self.epsilon * spent, 8.0) - 8.0 * ULP * abs(least)
+        return lowered(least, 8.0) - raised(self.epsilon * spent, 8.0) - roundoff(8.0) * abs(least)
 
     def system(self, point: Point, slacks: list[Floats], aim: float) -> tuple[Floats, Floats]:
         W, laws, _, weights = point
@@ -701,11 +701,11 @@ class OnTypes(CapacityPath):
             np.add.at(size, part.index, part.scale * (weight[0][:, None] + np.abs(slopes)))
             np.add.at(terms, part.index, 1.0)
             spent += math.fsum(weight.reshape(-1))
-        error = (256.0 + 4.0 * float(terms.max())) * ULP + 4.0 * type_error(self.n)
+        error = roundoff(256.0 + 4.0 * float(terms.max())) + 4.0 * type_error(self.n)
         least = np.full(self.n + 1, math.inf)
         np.minimum.at(least, self.stack.row, total - error * size)
         whole = math.fsum(least)
-        return lowered(whole, 8.0) - raised(self.epsilon * spent, 8.0) - 8.0 * ULP * abs(whole)
+        return lowered(whole, 8.0) - raised(self.epsilon * spent, 8.0) - roundoff(8.0) * abs(whole)
 
     def system(self, point: Point, slacks: list[Floats], aim: float) -> tuple[Floats, Floats]:
         W, laws, _, weights = point

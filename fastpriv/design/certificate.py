@@ -15,7 +15,7 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
@@ -107,7 +107,7 @@ def distance_closure(distance: Floats) -> Closure:
 
 def repair_margin(epsilon: float, extra: float) -> float:
     """Bound the rounding error of the log of a ratio of repaired entries."""
-    return extra + (64 + 8 * epsilon) * ULP
+    return extra + roundoff(64 + 8 * epsilon)
 
 
 def repaired(
@@ -175,7 +175,7 @@ def certified_level(matrix: Floats, distance: Floats, prior: Floats | None = Non
     """
     entries, slack = wide(matrix), 0.0
     if prior is not None:
-        entries, slack = entries * wide(prior[:, None]), 3.0 * ULP  # two rounded products
+        entries, slack = entries * wide(prior[:, None]), roundoff(3.0)  # two rounded products
     given = entries.to_one(axis=0), entries.mantissa, entries.exponent.astype(np.float64)
     parts = split(
         lambda first, last: kernels.metric_level(*given, distance, slack, first, last),

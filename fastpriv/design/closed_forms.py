@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
-from fastpriv._core.rounding import LEAST, ULP, lowered, round_up
+from fastpriv._core.rounding import LEAST, lowered, round_up, roundoff
 from fastpriv._core.search import bisect_each
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.neighbours import hamming_distances
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import (
     AbstractChannel,
@@ -25,7 +26,6 @@ from fastpriv.channels import (
     ProductChannel,
 )
 from fastpriv.design.certificate import TOLERANCE, Layout, distance_closure, repair_margin, repaired
-from fastpriv.design.neighbours import hamming_distances
 from fastpriv.design.problem import Kind
 from fastpriv.errors import InvalidInput, TooLarge
 from fastpriv.measures.distortion import expected_cost, expected_distance, hamming_distance
@@ -125,7 +125,7 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     """
     sizes = check.row_sizes(n, m)
     if min(sizes) < 2:
-        raise InvalidInput("m must be at least 2: a row with one value never changes")
+        raise InvalidInput("m must be at least 2: a record with one value never changes")
     cost = _array(distortion, "distortion")
     if not np.all((cost >= 0) & (cost <= n)):
         raise InvalidInput(f"distortion must lie between 0 and n = {n}")
@@ -170,7 +170,7 @@ def _like(values: Floats, given: ArrayLike) -> Any:
 
 def rounding_margin(epsilon: float, n: int) -> float:
     """Bound the rounding error of the log of a ratio of matrix entries with n record factors."""
-    return (16 + 8 * min(n, 64) + 4 * epsilon) * ULP
+    return roundoff(16 + 8 * min(n, 64) + 4 * epsilon)
 
 
 def constant_mechanism(prior: Distribution) -> Solution:
@@ -407,7 +407,7 @@ def _mended(prior: Distribution, epsilon: float) -> tuple[Floats, float]:
     # and both sum to one. Such databases are merged. The others have room to round inwards. Equal
     # rows have the level eps_X <= epsilon.
     logs = prior.wide().logs()
-    error = 8.0 * ULP * float(np.abs(logs).max())
+    error = roundoff(8.0) * float(np.abs(logs).max())
     neighbours = hamming_distances(prior.space) == 1.0
     odds = np.where(neighbours, logs[:, None] - logs + error, -math.inf)
     group, firsts = _merged(epsilon - odds < _TIGHT * (1.0 + epsilon), logs)
@@ -465,5 +465,5 @@ def _crossing_level(W: Floats, odds: Floats, group: Ints) -> float:
     for x, z in np.argwhere((odds > -math.inf) & (group[:, None] != group)):
         seen = W[x] > 0.0
         ratio = float(log_ratio(W[x][seen], W[z][seen]).max())
-        worst = max(worst, ratio + odds[x, z] + 8.0 * ULP * (abs(ratio) + abs(odds[x, z])))
+        worst = max(worst, ratio + odds[x, z] + roundoff(8.0) * (abs(ratio) + abs(odds[x, z])))
     return round_up(worst)

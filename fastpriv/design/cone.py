@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 
@@ -50,12 +50,22 @@ class ListedCone:
     bands: Ints  # band width of every block
     start: Floats  # strictly inside the cone, with the right sums
     length: Floats | float = 1.0  # of a pair; margins are per unit of it
+    near: Floats | None = None  # a guess with the right sums, for methods that may start anywhere
     gap_share: float = 0.5  # share of the gap for the engine; the rest is for the repair
 
     @property
     def equation(self) -> Ints:
         """Equation of every unknown, in one dimension."""
         return self.row
+
+    @cached_property
+    def has_one_unknown_per_equation(self) -> bool:
+        """Whether every output has one unknown for each equation, as without symmetries."""
+        equations = len(self.total)
+        if not (np.diff(self.starts) == equations).all():
+            return False
+        rows = np.sort(self.row.reshape(-1, equations), axis=1)
+        return bool((rows == np.arange(equations)).all())
 
     @cached_property
     def growth(self) -> float:
@@ -80,7 +90,7 @@ class ListedCone:
         """Relative error of a sum over the pairs of one unknown, coefficients included."""
         degree = sum(int(np.bincount(end).max(initial=0)) for end in (self.source, self.target))
         exponent = self.epsilon + abs(math.log(float(self.ratio.max(initial=1.0))))
-        return (degree + 16 + 2.0 * exponent) * ULP
+        return roundoff(degree + 16 + 2.0 * exponent)
 
     def slack(self, v: Floats) -> Floats:
         """Return A v."""
@@ -165,7 +175,7 @@ class GrowingCone:
         """Relative error of a sum over the pairs of one unknown, coefficients included."""
         size = self.cost.shape[1]
         degree = int(np.bincount(self._places()).max()) + size
-        return float((degree + 16 + 2.0 * np.log(self.granted_ratio.max())) * ULP)
+        return float(roundoff(degree + 16 + 2.0 * np.log(self.granted_ratio.max())))
 
     def _places(self) -> Ints:
         """Source of every pair among all unknowns."""

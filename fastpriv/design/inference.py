@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Block, Rows, minimise
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import ULP, raised, roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats
 from fastpriv.channels import Channel
 from fastpriv.design.certificate import Progress
 from fastpriv.design.problem import Answer, Limits, Problem, minimum
-from fastpriv.errors import Infeasible, SolverFailure, described
+from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, described
 from fastpriv.measures.fano import error_probability_bound
 from fastpriv.priors import Distribution
 from fastpriv.results import Solution
@@ -85,8 +85,8 @@ class InferenceSolution(Solution):
 
 def design_mapping(
     joint: ArrayLike,
-    metric: ArrayLike,
-    distortion: float,
+    metric: ArrayLike | None = None,
+    distortion: float | None = None,
     *,
     gap: float = 1e-8,
     time_limit: float = math.inf,
@@ -99,10 +99,11 @@ def design_mapping(
     ----------
     joint : 2-D array
         ``joint[s, x]`` = P(S = s, X = x), any finite alphabets.
-    metric : 2-D array
+    metric : 2-D array, optional
         ``metric[x, y]``, the cost of publishing y for x; finite, with any number of outputs.
+        Default: 0 for y = x and 1 otherwise.
     distortion : float
-        The budget D on the expected cost.
+        The budget D on the expected cost. It must be given.
     gap : float
         Certified gap at which to stop, relative to the information.
     time_limit : float
@@ -135,12 +136,14 @@ def design_mapping(
     (Example 1: ln 2 - h2(0.2 * 0.1) nats, by flipping at random):
 
     >>> import fastpriv as fp
-    >>> best = fp.design_mapping([[0.4, 0.1], [0.1, 0.4]], [[0, 1], [1, 0]], 0.1)
+    >>> best = fp.design_mapping([[0.4, 0.1], [0.1, 0.4]], distortion=0.1)
     >>> round(best.value, 6), best.value - best.bound < 1e-8, round(best.error_bound, 6)
     (0.12009, True, 0.26)
     """
     law = _joint(joint)
-    costs = check.metric(metric, law.shape[1])
+    costs = check.metric(1.0 - np.eye(law.shape[1]) if metric is None else metric, law.shape[1])
+    if distortion is None:
+        raise InvalidInput("distortion must be a number; got none. Give the budget.")
     budget = check.real(distortion, "distortion")
     limits = Limits.checked(gap, time_limit, negligible=_CLOSE)
     check.fits(
@@ -191,7 +194,7 @@ def least_distortion(prior: Distribution | ArrayLike, metric: ArrayLike) -> floa
     elif np.ndim(check.array(prior, "prior")) == 2:
         p = check.law(prior, "prior", 2).sum(axis=0)
     else:
-        p = check.law(prior, "prior (the law of X, or the joint law of S and X)")
+        p = check.law(prior, "prior (the distribution of X, or the joint distribution of S and X)")
     return math.fsum(p * check.metric(metric, len(p)).min(axis=1)) / math.fsum(p)
 
 
@@ -267,10 +270,10 @@ class MappingProblem(Problem[InferenceSolution]):
         least = costs.min(axis=1)
         self.cost = costs - least[:, None]
         size = math.fsum(self.inputs * np.abs(least)) + min(abs(limit), 2.0)
-        self.margin = (sum(costs.shape) + len(law) + 16) * ULP * size
+        self.margin = roundoff(sum(costs.shape) + len(law) + 16) * size
         self.offset = math.fsum(self.inputs * least)
         self.room = limit - self.offset
-        self.ties = self.cost <= 4.0 * ULP * np.abs(least)[:, None]
+        self.ties = self.cost <= roundoff(4.0) * np.abs(least)[:, None]
 
     def closed_form(self, limits: Limits) -> InferenceSolution | None:
         """Return a constant output or the cheapest outputs, if one of them is optimal."""
@@ -428,7 +431,7 @@ class InformationProgram:
         spent = raised(self._distortion(V), V.size)
         if spent <= most:
             return V
-        share = min(1.0, (spent - most) / spent * (1.0 + 1e-9) + 4.0 * ULP)
+        share = min(1.0, (spent - most) / spent * (1.0 + 1e-9) + roundoff(4.0))
         return np.asarray((1.0 - share) * V + share * self.least)
 
     def excess(self, V: Floats) -> tuple[Floats, Floats]:
@@ -455,11 +458,11 @@ class InformationProgram:
         ``prices`` is eta @ kernel + slope * cost. The bound is lowered by the rounding errors of
         these sums, of the normalisation (terms of total size ``scale``) and of the budget.
         """
-        lost = (2 * len(self.secrets) + 16) * ULP
+        lost = roundoff(2 * len(self.secrets) + 16)
         size = np.abs(eta) @ self.kernel + slope * self.cost + scale[:, None]
         floor = np.where(self.allowed > 0.0, prices - lost * size, np.inf).min(axis=0)
         total = math.fsum(self.inputs * floor)
-        spare = (len(self.secrets) + 8) * ULP * math.fsum(self.inputs * np.abs(floor))
+        spare = roundoff(len(self.secrets) + 8) * math.fsum(self.inputs * np.abs(floor))
         return total - spare - raised(slope * self.budget[1], 4.0)
 
 
@@ -558,7 +561,7 @@ def least_private(
     centred = kernel - secrets[:, None]
     size = np.abs(centred).max(axis=1)
     # Rows that are only rounding are dropped; the last of the others is implied.
-    kept = np.flatnonzero(size > 64.0 * (k + 4) * ULP * secrets)
+    kept = np.flatnonzero(size > roundoff(64.0 * (k + 4)) * secrets)
     B = centred[kept] / size[kept, None]
     # Unknowns n V[y, x]: for every y the rows of B, then for every x the sum over y.
     number = np.arange(m * n).reshape(m, n)
@@ -575,7 +578,7 @@ def least_private(
     V[np.argmin(cost, axis=1), np.arange(n)] += V.sum(axis=0) == 0.0
     nu = answer.duals[: m * len(kept)].reshape(m, len(kept))
     reach = np.abs(nu) @ ((kernel + secrets[:, None])[kept] / size[kept, None])
-    price = cost - (nu @ B).T - (2 * k + 16) * ULP * (reach.T + cost)
+    price = cost - (nu @ B).T - roundoff(2 * k + 16) * (reach.T + cost)
     floor = price.min(axis=1)
-    bound = math.fsum(inputs * floor) - (k + 8) * ULP * math.fsum(inputs * np.abs(floor))
+    bound = math.fsum(inputs * floor) - roundoff(k + 8) * math.fsum(inputs * np.abs(floor))
     return (V / V.sum(axis=0)).T, bound

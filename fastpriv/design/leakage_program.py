@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import TINY, Block, Rows, minimise
-from fastpriv._core.rounding import ULP, expm1_up, lowered, raised
+from fastpriv._core.rounding import expm1_up, lowered, raised, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
 from fastpriv.channels import AbstractChannel, Channel
@@ -324,7 +324,7 @@ class LeakageProgram(NamedTuple):
         terms = weights[row] * (distance - all_of) + own
         sizes = weights[row] * (distance + all_of) + own
         # A sum over the classes of a type of y has one rounding for each class.
-        error = self.error + 2.0 * (float(np.bincount(kind).max()) + 16.0) * ULP
+        error = self.error + roundoff(2.0 * (float(np.bincount(kind).max()) + 16.0))
         least = np.full(len(weights), math.inf)
         np.minimum.at(least, row, terms - error * sizes)
         return lowered(math.fsum(least), 4.0)
@@ -332,7 +332,7 @@ class LeakageProgram(NamedTuple):
     def near_constant(self, epsilon: float) -> float:
         """Return the lower bound that is sharp as epsilon goes to 0, rounded down, at least 0."""
         count = len(self.weights)
-        whole = float(self.weights.sum()) * (1.0 + (count + 8.0) * ULP)
+        whole = float(self.weights.sum()) * (1.0 + roundoff(count + 8.0))
         others = self.sizes * (1.0 + self.error) * whole - self.weights
         weights = lowered(self.weights * (1.0 - self.error), 4.0)
         least = np.maximum(weights - raised(expm1_up(epsilon) * others, 8.0), 0.0)

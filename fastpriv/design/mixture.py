@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.threads import split
 from fastpriv._core.transform import mix
 from fastpriv._core.validation import Floats
@@ -226,7 +226,7 @@ def certify(p: Floats, q: Floats, tilt: Tilt, v: Floats, c: Floats) -> tuple[flo
     with np.errstate(divide="ignore", invalid="ignore"):
         tails = float((q * np.where(c > 0.0, c * np.log(c), 0.0)).sum())
     # v and c are sums of non-negative products: their relative errors are a few ulp per term.
-    slack = 8.0 * ULP * (_terms(len(q)) + abs(logs) + abs(tilt.log_scale) + abs(tails) + 4.0)
+    slack = roundoff(8.0) * (_terms(len(q)) + abs(logs) + abs(tilt.log_scale) + abs(tails) + 4.0)
     return -logs - tails + slack, -logs - math.log(float(c.max())) - slack
 
 

@@ -45,8 +45,8 @@ _GAP = 2e-7
 _SEARCHED = 2e-6
 #: Width of a level, relative to 1 + level, from which its lower bound is tried as well.
 _WIDE = 1e-5
-#: Notions whose optima are also found in rational arithmetic.
-_RATIONAL = ("dp", "identifiability")
+#: Notions whose optima are linear programs, which are also solved in rational arithmetic.
+_LINEAR = ("dp", "identifiability")
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,6 +103,7 @@ def solve(
     exact: bool = False,
     gap: float | None = None,
     time_limit: float = math.inf,
+    solver: str = "auto",
 ) -> Optimum:
     """Find the mechanism of minimum distortion at a level, or of minimum level at a distortion.
 
@@ -126,6 +127,8 @@ def solve(
         distortion are searched to 1e-6 and take no gap, except "mutual-information".
     time_limit : float
         Seconds for each program that is solved.
+    solver : {"auto", "interior", "highs", "first-order"}
+        Engine of the linear program, for "dp" and "identifiability" at a level.
 
     Returns
     -------
@@ -161,15 +164,23 @@ def solve(
     if gap is not None and epsilon is None and notion != "mutual-information":
         raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
     check.flag(dense, "dense")
-    if check.flag(exact, "exact") and (epsilon is None or notion not in _RATIONAL):
+    if check.flag(exact, "exact") and (epsilon is None or notion not in _LINEAR):
         raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
     if exact and (gap is not None or time_limit != math.inf):
         raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
+    if solver != "auto" and (epsilon is None or notion not in _LINEAR or exact):
+        raise InvalidInput(
+            "solver must be left out here: only dp and identifiability at an epsilon are one "
+            "linear program. Use solver='auto'."
+        )
     law = as_prior(prior)
     if dense:
         instead = "leave out dense=True (--out) to have its levels and bounds without it"
         check.fits(law.space.size**2, "the channel", instead, _FORMED)
-    limits = {"time_limit": time_limit} | ({} if gap is None else {"gap": gap})
+    limits: dict[str, Any] = {"time_limit": time_limit}
+    limits |= ({} if gap is None else {"gap": gap}) | (
+        {} if solver == "auto" else {"solver": solver}
+    )
     problem = Request(notion, law, dense, limits)
     if epsilon is not None:
         level = check.real(epsilon, "epsilon", 0.0)
@@ -190,7 +201,7 @@ class Request:
     notion: str
     prior: Distribution
     dense: bool
-    limits: dict[str, float]
+    limits: dict[str, Any]
 
     def program(self, goal: Any, **limits: float) -> Solution:
         """Solve the notion's program for a level, or for a distortion (information)."""

@@ -16,7 +16,7 @@ from fastpriv.errors import GapWarning, SolverFailure
 from fastpriv.results import Solution
 
 #: Names of the engines of linear programs, as the keyword ``solver`` takes them.
-ENGINES = ("auto", "interior", "highs")
+ENGINES = ("auto", "interior", "highs", "first-order")
 #: Doubles below 1e-308 have lost digits: values that differ by less than this are equal.
 _NEGLIGIBLE = 1e-300
 

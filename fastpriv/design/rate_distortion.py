@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, lowered
+from fastpriv._core.rounding import lowered, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Stack, classes_against, types_of
@@ -41,7 +41,7 @@ _STEEPEST = 700.0
 #: Relative error of an information that is a sum of non-negative terms.
 _ROUNDED = 1e-12
 #: Relative error of a distortion, which is a sum of non-negative terms too.
-_COST = 64.0 * ULP
+_COST = roundoff(64.0)
 #: Largest space that is solved over all databases.
 _MAX_DENSE = 1 << 24
 #: Most classes of pairs of a program on types.
@@ -205,7 +205,7 @@ def _e_i(prior: Distribution, slope: float, target: float | None) -> RateDistort
     for k in range(50):
         if target is None or cost <= target:
             break
-        slope += 2.0**k * ULP * max(slope, 1.0)  # an ulp over
+        slope += roundoff(2.0**k) * max(slope, 1.0)  # an ulp over
         channel = PosteriorChannel.up_to_rounding(prior, slope)
         cost = expected_distance(channel, prior)
     value = float(information(channel, prior))
@@ -233,7 +233,7 @@ def _rows(prior: Product, target: float | None, slope: float | None) -> RateDist
         cost = expected_distance(channel, prior)
         if target is None or cost <= target:
             break
-        slope *= 1.0 + 2.0**k * ULP  # an ulp over
+        slope *= 1.0 + roundoff(2.0**k)  # an ulp over
     value = float(information(channel, prior))
     bound = _tangent(value, cost, slope, target)
     return RateDistortion(value, bound, channel, value, "rows", cost, slope)
@@ -333,9 +333,10 @@ def _by_metric(
     constant = int(columns.argmin())
     if target is not None:
         target = check.real(target, "distortion")
-        if target < least - 4 * ULP * math.fsum(p * np.abs(nearest)):
+        if target < least - roundoff(4) * math.fsum(p * np.abs(nearest)):
             raise Infeasible(
-                f"no mechanism has distortion {described(target)}; the least is {described(least)}"
+                f"no mechanism has distortion {described(target)}; the smallest "
+                f"is {described(least)}"
             )
     if slope == 0.0 or (target is not None and target >= columns[constant]):
         silent = np.zeros_like(metric)
@@ -362,7 +363,7 @@ def _by_metric(
         channel = Channel(joint / joint.sum(axis=1, keepdims=True), prior.space)
         return channel, expected_cost(channel, prior, metric)
 
-    rounded = 8.0 * ULP * math.fsum(p * np.abs(nearest))
+    rounded = roundoff(8.0) * math.fsum(p * np.abs(nearest))
     return _finish(prior, p, family, fitted, target, make, "dense", least - rounded)
 
 
@@ -387,7 +388,7 @@ def _finish(
     for k in range(50):
         if target is None or cost <= target or math.isinf(slope):
             break
-        slope *= 1.0 + 2.0**k * ULP  # the channel's own distortion is rounded differently
+        slope *= 1.0 + roundoff(2.0**k)  # the channel's own distortion is rounded differently
         channel, cost = make(slope)
     value = float(information(channel, prior))
     if math.isinf(slope):
@@ -398,7 +399,7 @@ def _finish(
         v = tilt.forward(law)
         _, here = certify(p, law, tilt, v, tilt.backward(p / v))
         bounds = [(fitted.slope, fitted.bound), (slope, here)]
-        over = reached - least + 4.0 * ULP * (abs(reached) + abs(least))
+        over = reached - least + roundoff(4.0) * (abs(reached) + abs(least))
         bound = max(b - s * over for s, b in bounds)
     bound = min(max(bound, 0.0), value)
     return RateDistortion(value, bound, channel, value, method, cost, slope)
@@ -420,7 +421,9 @@ def _steepen(p: Floats, family: Family, q: Floats, slope: float, target: float) 
             high = slope
         else:
             low = slope
-        if (miss <= 0.0 and (slope == low or -miss <= 1e-14 * target)) or high - low <= ULP * low:
+        if (miss <= 0.0 and (slope == low or -miss <= 1e-14 * target)) or high - low <= roundoff(
+            low
+        ):
             break
         spread = float((p * np.maximum(second / v - mean * mean, 0.0)).sum())
         # Aim slightly below the target, so that rounding does not exceed it.
@@ -447,7 +450,7 @@ def common_slope(prior: Product, target: float) -> float:
         high = min(2.0 * high, _STEEPEST)
     if surplus(low) <= 0.0 or surplus(high) >= 0.0:
         return low if surplus(low) <= 0.0 else high
-    return float(brentq(surplus, low, high, xtol=1e-300, rtol=8 * ULP))
+    return float(brentq(surplus, low, high, xtol=1e-300, rtol=roundoff(8)))
 
 
 def _live(law: Floats, slope: float) -> int:

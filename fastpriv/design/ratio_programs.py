@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.highs import Block, Rows, minimise
-from fastpriv._core.rounding import ULP, exp_down, lowered, raised
+from fastpriv._core.rounding import exp_down, lowered, raised, roundoff
 from fastpriv._core.validation import Floats, Ints
+from fastpriv._structure.neighbours import CHAIN, components, distances, hamming_distances
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import Blocks, Types, expand, types_of
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel
@@ -36,7 +37,6 @@ from fastpriv.design.closed_forms import (
     rounded_up,
     rounding_margin,
 )
-from fastpriv.design.neighbours import CHAIN, components, distances, hamming_distances
 from fastpriv.design.problem import Answer, Limits, NoAnswer, OutOfRange, Problem, minimum
 from fastpriv.design.reductions import ByOrbits, ByTypes, Reduced, swappable_rows
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described, short
@@ -125,9 +125,10 @@ def solve_pd_dp(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
-    solver : {"auto", "interior", "highs"}
-        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the faster
-        one for the size. It finishes with HiGHS if the interior-point method stops above the gap.
+    solver : {"auto", "interior", "highs", "first-order"}
+        Engine of the linear program: an interior-point method, HiGHS, or a first-order method for
+        programs that are too large for the others. "auto" takes the fastest one for the size. It
+        finishes with HiGHS if the interior-point method stops above the gap.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
         the number of changed records.
@@ -189,7 +190,10 @@ def solve_pd_dp(
     delta = check.real(delta, "delta", 0.0, 1.0)
     if delta > 0.0:
         if neighbours is not None or group != 1:
-            raise InvalidInput("delta goes with the default neighbours: one row, no graph or group")
+            raise InvalidInput(
+                "delta goes with the default neighbours, one record. Leave out "
+                "neighbours= and group=."
+            )
         return _within_delta(prior, metric, epsilon, delta, limits)
     if metric is not None or neighbours is not None or group != 1:
         return _over_inputs(prior, metric, neighbours, group, epsilon, False, limits)
@@ -247,9 +251,10 @@ def solve_pd_i(
         Certified relative gap at which to stop.
     time_limit : float
         Seconds after which to return the best certified solution so far.
-    solver : {"auto", "interior", "highs"}
-        Engine of the linear program: an interior-point method, or HiGHS. "auto" takes the faster
-        one for the size. It finishes with HiGHS if the interior-point method stops above the gap.
+    solver : {"auto", "interior", "highs", "first-order"}
+        Engine of the linear program: an interior-point method, HiGHS, or a first-order method for
+        programs that are too large for the others. "auto" takes the fastest one for the size. It
+        finishes with HiGHS if the interior-point method stops above the gap.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
         the number of changed records.
@@ -305,7 +310,8 @@ def solve_pd_i(
     if epsilon < least:
         raise Infeasible(
             f"no mechanism has identifiability {described(epsilon)} for {prior!r}: the prior alone "
-            f"has epsilon_x = {described(least)}, which is the least possible"
+            f"has epsilon_x = {described(least)}, which is the smallest possible. "
+            "Ask for that level or a larger one."
         )
     return rounded_up(minimum(RatioProblem(prior, epsilon, True), limits), prior)
 
@@ -617,12 +623,12 @@ class MetricProblem(Problem[Solution]):
     def _shifted(self, bound: float) -> float:
         """Return a lower bound on the cost from a bound on the shifted cost, rounded down."""
         bound = max(bound, 0.0)
-        return bound + (self.offset - 4.0 * ULP * (abs(self.offset) + bound))
+        return bound + (self.offset - roundoff(4.0) * (abs(self.offset) + bound))
 
     def answer(self, limits: Limits) -> Answer:
         """Solve over one output of every orbit."""
         # Chains of pairs and averages over symmetries are rounded; the repair allows for it.
-        extra = 32.0 * CHAIN * self.level + 32.0 * ULP
+        extra = 32.0 * CHAIN * self.level + roundoff(32.0)
         entries, bound, engine, late = self.reduction.solve(self.level, limits, extra)
         channel = Channel(self.reduction.matrix(entries), self.space)
         return Answer(channel, self._shifted(bound), "dense", engine, late)
@@ -656,7 +662,8 @@ def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
     if epsilon < least:
         raise Infeasible(
             f"no mechanism has identifiability {described(epsilon)} here: the prior alone has "
-            f"level {described(least)}, which is the least possible"
+            f"level {described(least)}, which is the smallest possible. "
+            "Ask for that level or a larger one."
         )
 
 
@@ -674,8 +681,8 @@ def _constant_of_parts(
     np.add.at(size, part, np.abs(charge))
     matrix = np.eye(cost.shape[1])[expected.argmin(axis=1)[part]]
     value = math.fsum((charge * matrix).reshape(-1))
-    least = (expected - (len(prior) + 4.0) * ULP * size).min(axis=1)
-    bound = math.fsum(least) - 4.0 * ULP * math.fsum(np.abs(least))
+    least = (expected - roundoff(len(prior) + 4.0) * size).min(axis=1)
+    bound = math.fsum(least) - roundoff(4.0) * math.fsum(np.abs(least))
     return Solution(value, min(bound, value), Channel(matrix, space), level, "dense")
 
 
@@ -776,7 +783,7 @@ class DeltaProblem(Problem[Solution]):
         matrix = np.maximum(entries, 0.0)
         matrix /= matrix.sum(axis=1, keepdims=True)
         excess = np.maximum(matrix[self.first] - self.grow * matrix[self.second], 0.0).sum(axis=1)
-        rounding = (8 * entries.shape[1] + 64) * ULP * (1.0 + self.grow)
+        rounding = roundoff(8 * entries.shape[1] + 64) * (1.0 + self.grow)
         worst = float(excess.max(initial=0.0)) + rounding
         keep = min(1.0, max(self.delta - rounding, 0.0) / worst)
         return np.asarray(keep * matrix + (1.0 - keep) * self._constant())
@@ -793,10 +800,10 @@ class DeltaProblem(Problem[Solution]):
         np.add.at(price, second, -grow * duals)
         np.add.at(size, first, duals)
         np.add.at(size, second, grow * duals)
-        price -= (int(np.bincount(first).max(initial=0)) * 2 + 16) * ULP * size
+        price -= roundoff(int(np.bincount(first).max(initial=0)) * 2 + 16) * size
         floor, paid = price.min(axis=1), self.delta * duals.max(axis=1, initial=0.0)
         total = math.fsum(np.abs(floor)) + math.fsum(paid)
-        return math.fsum(floor) - math.fsum(paid) - 8.0 * ULP * total
+        return math.fsum(floor) - math.fsum(paid) - roundoff(8.0) * total
 
     def measured(self, answer: Answer) -> Solution:
         """Measure the cost of the floats; the repair has certified the level."""

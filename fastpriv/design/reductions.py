@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
-from fastpriv._structure.types import Blocks, Classes, Stack, Types, classes_against
+from fastpriv._structure.neighbours import spanner
+from fastpriv._structure.types import Blocks, Classes, Stack, Types, classes_against, types_of
 from fastpriv.design import engines
 from fastpriv.design.certificate import (
     TOLERANCE,
@@ -28,14 +30,15 @@ from fastpriv.design.certificate import (
     repaired,
 )
 from fastpriv.design.cone import Cone, GrowingCone, ListedCone
-from fastpriv.design.neighbours import spanner
 from fastpriv.design.problem import Limits, OutOfRange, OutOfTime
 from fastpriv.errors import TooLarge
 
-#: Most entries of the Cholesky factors of all blocks (2.4 GB).
-MAX_FACTORS = 300_000_000
+#: Most pairs of a program on types: 24 bytes for each, and as much again for its iterates.
+MAX_PAIRS = 30_000_000
 #: Most pairs that are listed; more pairs use a working set.
 MAX_LISTED = 60_000
+#: Most types whose classes are kept for the next program.
+_FEW_TYPES = 64
 #: Stretch of the first working set: pairs that a chain implies up to this factor are left out.
 _STRETCH = 1e-2
 #: Pairs whose ratio may be e^60 are left out.
@@ -223,6 +226,14 @@ class Reduction(ABC):
         return Reduced(entries, point.bound, engine, late)
 
 
+@lru_cache(maxsize=8)
+def _listed_once(blocks: Blocks) -> tuple[list[Classes], Stack]:
+    """List the classes of few types; a search over levels asks for the same ones again."""
+    types = types_of(blocks)
+    classes = [classes_against(kind, types) for kind in types.counts]
+    return classes, Stack.of(types, classes)
+
+
 class ByTypes(Reduction):
     """Databases grouped by the permutations of records that leave the prior unchanged.
 
@@ -233,8 +244,11 @@ class ByTypes(Reduction):
     def __init__(self, types: Types, weights: Floats, joint: bool, clock: Clock) -> None:
         self.types, self.weights, self.joint = types, weights, joint
         begun = clock.left()
-        self.classes = self._listed(clock)
-        self.stack = Stack.of(types, self.classes)
+        if len(types.counts) <= _FEW_TYPES:
+            self.classes, self.stack = _listed_once(types.blocks)
+        else:
+            self.classes = self._listed(clock)
+            self.stack = Stack.of(types, self.classes)
         self.per_database = weights / np.exp(types.log_sizes) if joint else np.ones_like(weights)
         self.least = 0.0
         if joint:
@@ -255,11 +269,11 @@ class ByTypes(Reduction):
             if clock.left() == 0.0:
                 raise OutOfTime
             classes.append(classes_against(kind, self.types))
-            size += len(classes[-1].row) * (classes[-1].band + 1)
-            if size > MAX_FACTORS:
+            size += len(classes[-1].source)
+            if size > MAX_PAIRS:
                 raise TooLarge(
-                    f"the program's factors have more than {MAX_FACTORS:,} entries even after "
-                    "symmetry; use fewer rows or values, or a prior with more structure"
+                    f"the program has more than {MAX_PAIRS:,} pairs even after symmetry; use fewer "
+                    "records or values, or a prior with more structure"
                 )
         return classes
 
@@ -275,10 +289,12 @@ class ByTypes(Reduction):
         else:
             cost, total = self.weights[row] * distance, np.ones_like(self.weights)
             ratio = ratio * np.concatenate([c.size_ratio for c in self.classes])
+        near = np.exp(stack.log_outputs - epsilon * distance)  # randomised response
+        near *= (total / np.bincount(row, near))[row]
         return ListedCone(
             cost, total, row, stack.source, stack.target, ratio, epsilon - margin, margin,
             stack.starts, np.cumsum([0, *(len(c.source) for c in self.classes)]),
-            np.array([c.band for c in self.classes]), start,
+            np.array([c.band for c in self.classes]), start, near=near,
         )  # fmt: skip
 
     def layout(self) -> Layout:
@@ -318,7 +334,7 @@ class ByOrbits(Reduction):
     def cone(self, epsilon: float, margin: float, engine: str) -> Cone:
         """Return the program with the needed pairs, or with a working set if there are too many."""
         orbits, outputs, size = self.orbits, len(self.orbits.outputs), len(self.prior)
-        if outputs * size * size > MAX_FACTORS:
+        if outputs * size * size > engines.MAX_FACTORS:
             raise TooLarge.entries(
                 f"the factors of {outputs} outputs over {size} inputs after symmetry",
                 outputs * size * size,
@@ -331,7 +347,10 @@ class ByOrbits(Reduction):
         needed = spanner(self.distance)
         with np.errstate(over="ignore"):  # an infinite exponent is far as well
             needed &= epsilon * self.distance <= _FAR
-        if np.count_nonzero(needed) * outputs > MAX_LISTED and engine != "highs":
+        pairs = int(np.count_nonzero(needed)) * outputs
+        if engine == "first-order" and pairs > MAX_PAIRS:
+            raise TooLarge.entries("the pairs of the program", pairs, "use solver='interior'")
+        if pairs > MAX_LISTED and engine not in ("highs", "first-order"):
             capped = np.minimum(self.distance, _FAR / epsilon)
             return GrowingCone(
                 np.ascontiguousarray(cost), orbits.row, self.total,

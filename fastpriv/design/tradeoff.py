@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.executors import mapping
 from fastpriv._core.extras import optional, progress_bar
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._drawing.results import tradeoff as draw_tradeoff
 from fastpriv._text.encoding import to_json
@@ -47,10 +47,20 @@ if TYPE_CHECKING:
 
 __all__ = ["TradeoffCurve", "privacy_level", "tradeoff_curve"]
 
-#: Largest width of a bracket that counts as found, relative to 1 + level.
-_TOLERANCE = 1e-6
+#: Default width of a bracket that counts as found, relative to 1 + level.
+_GAP = 1e-6
+#: Gap of the programs of a search, as a part of the width.
+_PROGRAM_PART = 0.2
+#: Smallest gap of a program.
+_FINEST = 1e-12
 #: Relative error of a distortion: a sum of at most 2^6 rounded products per record.
 _ROUNDED = 2.0**-46
+#: Level, lower bound and distortion of programs that were solved.
+Solved = list[tuple[float, float, float]]
+#: Programs that are closer to each other than this share of their distance count as one.
+_CLOSE = 0.1
+#: Share of the difference of two interpolations by which the better one may be off.
+_DOUBT = 0.1
 #: Smallest time limit of a program, in seconds.
 _AT_LEAST = 1e-3
 #: Most points of a curve.
@@ -68,6 +78,7 @@ def privacy_level(
     distortion: float,
     notion: str,
     *,
+    gap: float | None = None,
     time_limit: float = math.inf,
     progress: bool = False,
 ) -> Bracket:
@@ -83,6 +94,9 @@ def privacy_level(
     notion : {"dp", "identifiability", "mutual-information", "pml", "individual-capacity"}
         The level to use. The last two are searched over few databases (:func:`solve_pd_pml`,
         :func:`solve_pd_capacity`).
+    gap : float, optional
+        Width to reach, relative to 1 + level, at least 1e-11. Default: 1e-6, and 1e-9 nats for
+        mutual information.
     time_limit : float
         Seconds for all programs together. After that the current bracket is returned.
     progress : bool
@@ -92,9 +106,9 @@ def privacy_level(
     -------
     Bracket
         Proved lower and upper bounds, in nats. Their width is rounding if a closed form applies.
-        Otherwise it is at most 1e-9 nats for mutual information (:func:`solve_pd_mip`) and 1e-6 for
-        the other notions. If the program is too large, as for long Markov chains, the bracket has
-        the bounds of the theorems and may be wide.
+        Otherwise it is at most ``gap``, unless the time ends or rounding stops the programs, which
+        often happens below 1e-9. If the program is too large, as for long Markov chains, the
+        bracket has the bounds of the theorems and may be wide.
 
     Notes
     -----
@@ -113,26 +127,68 @@ def privacy_level(
     prior = as_prior(prior)
     check.word(notion, "notion", DESIGNED)
     cost = check.real(distortion, "distortion", 0.0, float(prior.space.n))
+    width = None if gap is None else check.real(gap, "gap", least=1e-11, most=1.0)
+    return _bracket(prior, cost, notion, width, time_limit, progress, {})
+
+
+def _bracket(
+    prior: Distribution,
+    cost: float,
+    notion: str,
+    gap: float | None,
+    time_limit: float,
+    progress: bool,
+    solved: dict[str, Solved],
+) -> Bracket:
+    """Return the level for checked arguments, by the theorems if the program is too large."""
+    clock, known = Clock(time_limit), solved.setdefault(notion, [])
     try:
         with progress_bar(None, "program", progress) as bar:
-            return _level(prior, cost, notion, Clock(time_limit), bar)
+            return _level(prior, cost, notion, gap, Programs(notion, prior, clock, bar, known))
     except TooLarge:
         return theorem_bracket(prior, cost, notion)
 
 
-def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any) -> Bracket:
+class Programs(NamedTuple):
+    """Solves the programs of a notion at several levels, within a common time."""
+
+    notion: str
+    prior: Distribution
+    clock: Clock
+    bar: Any
+    solved: Solved  # earlier programs of the notion; new ones are added
+    width: float = _GAP  # of the bracket to reach, relative to 1 + level
+
+    def at(self, epsilon: float) -> Solution:
+        """Solve the program of a level; the width of the bracket shows its gap."""
+        gap = max(_PROGRAM_PART * self.width, _FINEST)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GapWarning)
+            limit = max(self.clock.left(), _AT_LEAST)
+            solution = PROGRAMS[self.notion](self.prior, epsilon, gap=gap, time_limit=limit)
+        self.bar.update(1)
+        self.solved.append((epsilon, solution.bound, solution.value))
+        return solution
+
+
+def _level(
+    prior: Distribution, cost: float, notion: str, gap: float | None, programs: Programs
+) -> Bracket:
     if notion == "mutual-information":
+        limits: dict[str, float] = {} if gap is None else {"gap": gap}
+        limits["time_limit"] = max(programs.clock.left(), _AT_LEAST)
         with warnings.catch_warnings():  # the width of the bracket shows the gap
             warnings.simplefilter("ignore", GapWarning)
-            point = solve_pd_mip(prior, cost, time_limit=max(clock.left(), _AT_LEAST))
+            point = solve_pd_mip(prior, cost, **limits)
         return Bracket(point.bound, point.value * (1.0 + LEVEL_ERROR) + _beyond(prior, point, cost))
+    programs = programs if gap is None else programs._replace(width=gap)
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
         # A constant output reveals nothing; the level of the prior alone remains.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
-        return _from_theorems(prior, cost, notion, clock, bar)
+        return _from_theorems(cost, programs)
     if cost == 0.0:
         return Bracket(math.inf, math.inf)
     sizes = [m for m in prior.space.sizes if m > 1]
@@ -144,22 +200,21 @@ def _level(prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
         if plain > closed:
             return _around(plain, cost, sizes)
         low = max(plain - prior.epsilon_x(), 0.0)
-        return _search(prior, cost, notion, low, max(plain, 0.0), clock, bar)
+        return _search(cost, low, max(plain, 0.0), programs)
     if plain >= closed:
         return _around(plain, cost, sizes)
     # Beyond some distortion the prior's own level is reached, so try that first.
     low = max(plain, least)
-    first = low + 0.9 * _TOLERANCE * (1.0 + low)
-    return _search(prior, cost, notion, low, closed, clock, bar, first)
+    first = low + 0.9 * programs.width * (1.0 + low)
+    return _search(cost, low, closed, programs, first)
 
 
-def _from_theorems(
-    prior: Distribution, cost: float, notion: str, clock: Clock, bar: Any
-) -> Bracket:
+def _from_theorems(cost: float, programs: Programs) -> Bracket:
     """Narrow the bounds of the theorems; distortion 0 means the identity where p(x) > 0."""
+    prior, notion = programs.prior, programs.notion
     known = theorem_bracket(prior, cost, notion)
     if cost > 0.0:
-        return _search(prior, cost, notion, known.lower, known.upper, clock, bar)
+        return _search(cost, known.lower, known.upper, programs)
     if notion == "pml":
         return Bracket(known.upper * (1.0 - 4.0 * LEVEL_ERROR), known.upper)
     seen = prior.space.rows(np.flatnonzero(prior.probabilities()))
@@ -189,76 +244,77 @@ def _around(value: float, cost: float, sizes: Sequence[int]) -> Bracket:
     if len(set(sizes)) > 1:
         odds = ((m - 1.0) * math.exp(-value) for m in sizes)
         slope = math.fsum(t / (1.0 + t) ** 2 for t in odds)
-        error += (len(set(sizes)) + 8.0) * 2.0 * ULP * cost / slope
+        error += roundoff((len(set(sizes)) + 8.0) * 2.0) * cost / slope
     return Bracket(max(value - error, 0.0), value + error)
 
 
 def _search(
-    prior: Distribution,
-    cost: float,
-    notion: str,
-    low: float,
-    high: float,
-    clock: Clock,
-    bar: Any,
-    first: float = math.nan,
+    cost: float, low: float, high: float, programs: Programs, first: float = math.nan
 ) -> Bracket:
     """Narrow [low, high] by solving programs; either bound moves only on a certificate.
 
-    The minimum distortion is close to convex in epsilon, so interpolation lands close to the
-    answer. A small step past the estimate makes both bounds move.
+    Earlier programs narrow the interval at once.
     """
     low, high = low * (1.0 - LEVEL_ERROR), high * (1.0 + LEVEL_ERROR)  # closed forms are rounded
-    ends: list[tuple[float, float] | None] = [None, None]  # (epsilon, distortion) at low and high
-    while high - low > _TOLERANCE * (1.0 + high) and clock.left() > 0.0:
-        width = high - low
-        a, b = ends
-        guess = first if low < first < high else 0.5 * (low + high)
-        if a is not None and b is not None and a[1] > b[1]:
-            guess = a[0] + (a[1] - cost) / (a[1] - b[1]) * (b[0] - a[0])
-            nudge = max(0.02 * width, 0.4 * _TOLERANCE * (1.0 + high))
-            guess += nudge if guess - low < high - guess else -nudge
-            guess = min(max(guess, low + 0.01 * width), high - 0.01 * width)
-        solution = _quietly(notion, prior, guess, clock, bar)
+    for level, bound, value in programs.solved:  # what other distortions have proved
+        if value * (1.0 + _ROUNDED) <= cost and level < high:
+            high = max(low, level)
+        elif bound > cost and level > low:
+            low = min(high, level)
+    while high - low > programs.width * (1.0 + high) and programs.clock.left() > 0.0:
+        guess = first if low < first < high else _interpolated(programs, cost, low, high)
+        solution = programs.at(guess)
         if solution.value * (1.0 + _ROUNDED) <= cost:
-            high, ends[1] = guess, (guess, solution.value)
+            high = guess
         elif solution.bound > cost:
-            low, ends[0] = guess, (guess, solution.bound)
+            low = guess
         else:  # bound and value lie on both sides: step aside
-            low, high = _aside(prior, cost, notion, low, guess, high, clock, bar)
+            low, high = _aside(cost, low, guess, high, programs)
             break
     return Bracket(low, high)
 
 
-def _quietly(notion: str, prior: Distribution, epsilon: float, clock: Clock, bar: Any) -> Solution:
-    """Solve a program; the width of the bracket shows its gap."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GapWarning)
-        limit = max(clock.left(), _AT_LEAST)
-        solution = PROGRAMS[notion](prior, epsilon, gap=2e-7, time_limit=limit)
-    bar.update(1)
-    return solution
+def _interpolated(programs: Programs, cost: float, low: float, high: float) -> float:
+    """Return a level near which the distortion should be ``cost``, between the bounds.
+
+    The level is interpolated in the logarithms of the distortions of the nearest programs, by a
+    line through two and by a parabola through three. The difference of both says how far to go
+    past the estimate, so that the bound that is farther away moves.
+    """
+    logs = {math.log(value / cost): level for level, _, value in programs.solved if value > 0.0}
+    near: list[tuple[float, float]] = []
+    for at, level in sorted(logs.items(), key=lambda each: abs(each[0])):
+        # Of two programs that are close to each other, the slope would be rounding.
+        if all(abs(at - other) > _CLOSE * abs(at) for other, _ in near):
+            near.append((at, level))
+    least, width = 0.4 * programs.width * (1.0 + high), high - low
+    if len(near) < 2:
+        return 0.5 * (low + high)
+    (u, a), (v, b) = near[:2]
+    slope = (b - a) / (v - u)
+    guess, doubt = a - u * slope, 0.02 * width
+    if len(near) > 2:
+        w, c = near[2]
+        change = u * v * ((c - b) / (w - v) - slope) / (w - u)
+        guess, doubt = guess + change, _DOUBT * abs(change)
+    nudge = max(min(doubt, 0.25 * width), least)
+    guess += nudge if guess - low < high - guess else -nudge
+    edge = 0.01 * width
+    return min(max(guess, low + edge), high - edge) if width > 0.0 else guess
 
 
 def _aside(
-    prior: Distribution,
-    cost: float,
-    notion: str,
-    low: float,
-    middle: float,
-    high: float,
-    clock: Clock,
-    bar: Any,
+    cost: float, low: float, middle: float, high: float, programs: Programs
 ) -> tuple[float, float]:
     """Move both bounds towards a point that no program can distinguish from the answer."""
-    step = 0.5 * _TOLERANCE * (1.0 + high)
+    step = 0.5 * programs.width * (1.0 + high)
     ends = [low, high]
     for side, sign in enumerate((-1.0, 1.0)):
         for k in count():
             guess = middle + sign * step * 4.0**k
-            if not low < guess < high or clock.left() <= 0.0:
+            if not low < guess < high or programs.clock.left() <= 0.0:
                 break
-            solution = _quietly(notion, prior, guess, clock, bar)
+            solution = programs.at(guess)
             if (solution.bound > cost, solution.value * (1.0 + _ROUNDED) <= cost)[side]:
                 ends[side] = guess
                 break
@@ -276,8 +332,9 @@ class TradeoffCurve(Tabular):
     lower, upper : dict of ndarray
         Certified bounds on the best level, per notion.
     theorem_lower, theorem_upper : dict of ndarray
-        Bounds of Wang-Ying-Zhang 2015, Theorem 1 and Main Result 1, per notion. No program is
-        solved; finite if eps_X is.
+        Bounds of Wang-Ying-Zhang 2015, Theorem 1, and of Main Result 1 of its poster, per notion.
+        The upper bound for identifiability is at most eps_tilde beyond h(eps_tilde), because the
+        posterior response exists there. No program is solved; finite if eps_X is.
     closed_form : dict of (distortion, level)
         Point up to which the best level is h^-1 of the distortion, per notion. Its level is eps_hat
         for differential privacy and eps_tilde for identifiability.
@@ -399,7 +456,9 @@ def tradeoff_curve(
     falling = [name for name in names if not NOTIONS[name].information] if reached else []
     tasks += [(prior, constant * _BEFORE, name) for name in falling]
     seconds = Clock(time_limit).share(len(tasks))
-    results: Any = mapping(executor)(partial(_point, seconds), tasks)
+    # Here, one point after another, each starts from the programs of the others.
+    point = partial(_point, seconds, dict[str, Solved]() if executor is None else None)
+    results: Any = mapping(executor)(point, tasks)
     if progress:
         results = optional("tqdm", "progress").tqdm(results, total=len(tasks), unit="level")
     brackets = list(results)
@@ -430,9 +489,13 @@ def _closed_forms(prior: Distribution, notions: Sequence[str]) -> dict[str, tupl
     return result
 
 
-def _point(seconds: float, task: tuple[Distribution, float, str]) -> Bracket:
+def _point(
+    seconds: float, solved: dict[str, Solved] | None, task: tuple[Distribution, float, str]
+) -> Bracket:
+    prior, given, notion = task
+    cost = check.real(given, "distortion", 0.0, float(prior.space.n))
     try:
-        return privacy_level(*task, time_limit=seconds)
+        return _bracket(prior, cost, notion, None, seconds, False, {} if solved is None else solved)
     except SolverFailure:  # keep the other points of the curve
         return theorem_bracket(*task)
 
@@ -451,9 +514,11 @@ def _theorem_1(
     lower = {"dp": least, "identifiability": np.maximum(plain, spread)}
     tilde = tilde_upper(prior)
     lower["identifiability"] = np.where(plain >= tilde, plain, lower["identifiability"])
+    # Beyond h(eps_tilde) the posterior response at eps_tilde has a smaller distortion.
+    beyond = np.minimum(np.maximum(plain, 0.0) + spread, max(tilde, spread))
     upper = {
         "dp": np.maximum(plain, 0.0),
-        "identifiability": np.where(plain >= tilde, plain, np.maximum(plain, 0.0) + spread),
+        "identifiability": np.where(plain >= tilde, plain, beyond),
     }
     keep = set(notions)
     return (

@@ -1,9 +1,11 @@
 """Mechanisms for an unknown prior or an unknown secret.
 
-Contraction and correlation, the criteria for an unknown secret, are suprema of sums of squares of
-linear forms, (f'v)^2/q, of the mechanism. Such a term is at least 2 h f'v - h^2 q for every h. So
-the criterion is convex and every point gives cuts through the origin. Any weights of the cuts give
-a lower bound. Kelley's method with HiGHS collects the cuts.
+Contraction and correlation, two criteria for an unknown secret, are suprema of sums of squares of
+linear forms, (f'v)^2/q, of the mechanism. Such a term is at least 2 h f'v - h^2 q for every h. The
+third, S*, is a supremum of sums of a ln(a/b), where a and b are linear forms. Such a term is at
+least a (1 + ln t) - b t for every t > 0. So each criterion is convex and every point gives cuts
+through the origin. Any weights of the cuts give a lower bound. Kelley's method with HiGHS collects
+the cuts.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
+from fastpriv._core.divergence import divergence
 from fastpriv._core.highs import Block, Rows, minimise
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.search import bisect_each
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.contraction import contractions
+from fastpriv._matrices.sdpi import matrix_sdpi
+from fastpriv._structure.neighbours import components, distances, hamming_distances, spanner
 from fastpriv.channels import Channel
 from fastpriv.design.certificate import (
     TOLERANCE,
@@ -32,7 +37,6 @@ from fastpriv.design.certificate import (
     repair_margin,
     repaired,
 )
-from fastpriv.design.neighbours import components, distances, hamming_distances, spanner
 from fastpriv.design.problem import Answer, Limits, Problem, minimum, reported
 from fastpriv.design.ratio_programs import metric_solution
 from fastpriv.errors import Infeasible, InvalidInput, SolverFailure, TooLarge, described
@@ -43,11 +47,13 @@ from fastpriv.priors.sets import (
     AllPriors,
     Box,
     ConvexPriors,
+    HullPriors,
     PolytopePriors,
     PriorSet,
     ProductPriors,
+    as_prior_set,
 )
-from fastpriv.results import Solution
+from fastpriv.results import SdpiConstant, Solution
 from fastpriv.spaces import Space
 
 __all__ = ["design_worst_case", "least_capacity", "solve_minimax"]
@@ -60,6 +66,19 @@ _PATIENCE = 60
 _EIGENVALUE_ERROR = 1e-12
 #: Most halvings of an interval of slopes; adjacent doubles are reached earlier.
 _HALVINGS = 80
+#: Divergences D(Q || P) below are left to the cuts of rho^2.
+_NEAR_PRIOR = 1e-6
+#: Smallest t of a cut: its logarithm is a moderate coefficient.
+_SMALLEST_RATIO = 1e-8
+#: Relative rounding error of a divergence above ``_NEAR_PRIOR``, in units: sums that are off by an
+#: ulp count as 1/_NEAR_PRIOR times more.
+_SLACK = 1e8
+#: Part of the gap for the cutting planes, and part for the proof of S* of their result.
+_CERTIFIED_PART = 0.4
+#: Most seconds of one proof of S*.
+_CERTIFY_SECONDS = 60.0
+#: Most runs of the cutting planes for S*.
+_CERTIFICATES = 4
 #: Value of a mechanism, rounded up, and cuts G with criterion(W) >= <G, W> for every W.
 Criterion = Callable[[Floats], tuple[float, list[Floats]]]
 
@@ -78,8 +97,9 @@ def design_worst_case(
     For any P(s|x), I(S; Y) <= S*(X; Y) I(S; X), and rho^2 <= S* <= eta. Here eta(W) is the
     contraction coefficient, the largest S* over distributions of X, and rho is the maximal
     correlation of X and Y. ``"contraction"`` minimises eta(W), a guarantee for all S and all
-    distributions of X. ``"correlation"`` minimises rho^2 under the given distribution of X. It is a
-    lower bound on S* and equals it for weak dependence: a design rule, not a guarantee.
+    distributions of X. ``"sdpi"`` minimises S* under the given distribution of X, a guarantee for
+    all S. ``"correlation"`` minimises rho^2 under the given distribution of X. It is a lower bound
+    on S* and equals it for weak dependence: a design rule, not a guarantee.
 
     Parameters
     ----------
@@ -90,7 +110,7 @@ def design_worst_case(
         The budget D.
     metric : 2-D array, optional
         ``metric[x, y]``; by default 0 for y = x and 1 otherwise, which needs a prior.
-    criterion : {"contraction", "correlation"}
+    criterion : {"contraction", "sdpi", "correlation"}
         The criterion to minimise.
     gap : float
         Certified absolute gap at which to stop; the criterion is at most 1.
@@ -106,16 +126,18 @@ def design_worst_case(
 
     Notes
     -----
-    Programs (5) = (8) and (10) = (11) of Makhdoumi-Fawaz 2013. Corollary 1 there states that (11)
-    is convex for a fixed distribution of Y. It is convex in W without fixing it: rho^2 is the
+    Programs (5) = (8), (9) and (10) = (11) of Makhdoumi-Fawaz 2013. Corollary 1 there states that
+    (11) is convex for a fixed distribution of Y. It is convex in W without fixing it: rho^2 is the
     largest sum_y (sum_x f(x) P(x, y))^2 / q(y) over f with E f = 0, E f^2 = 1, and all terms are
-    convex.
+    convex. S* is convex in W, too: for each Q, D(QW || PW) is jointly convex in QW and PW.
 
     The default metric has closed forms by symmetry. If the distribution of X is uniform (or, for
     eta, unknown), the optimum is the m-ary symmetric channel, with eta = (1-D-d)^2/(1-D+d), d =
     D/(m-1), and rho^2 = (1 - mD/(m-1))^2. For two values, rho^2 has a closed form for any
     distribution. Other cases use cutting planes, for alphabets of about a dozen values: each round
-    solves a linear program of |X| |Y| unknowns.
+    solves a linear program of |X| |Y| unknowns. S* of the result is proved by
+    :func:`sdpi_constant`, which limits that criterion to about five values of X; 2 to 5 s for
+    three or four values.
 
     Examples
     --------
@@ -124,12 +146,15 @@ def design_worst_case(
     Solution(value=0.355882353, bound=0.3558823529, level=0.355882353, method='closed-form')
     >>> round(fp.design_worst_case([0.5, 0.5], 0.1, criterion="correlation").value, 9)  # (1-2D)^2
     0.64
+    >>> best = fp.design_worst_case([0.2, 0.3, 0.5], 0.2, criterion="sdpi")
+    >>> round(best.value, 3), best.value - best.bound <= 1e-4
+    (0.458, True)
     """
-    check.word(criterion, "criterion", ("contraction", "correlation"))
+    check.word(criterion, "criterion", ("contraction", "sdpi", "correlation"))
     p = None if prior is None else _law(prior)
     if p is not None:
         costs = check.metric(1.0 - np.eye(len(p)) if metric is None else metric, len(p))
-    elif metric is None or criterion == "correlation":
+    elif metric is None or criterion != "contraction":
         raise InvalidInput("without a prior, give a metric and use the criterion 'contraction'")
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
@@ -139,22 +164,26 @@ def design_worst_case(
     nearest = costs.min(axis=1)
     least = float(nearest.max()) if p is None else math.fsum(p * nearest)
     size = max(abs(least), float(np.abs(nearest).max()))
-    if budget < least - 8.0 * len(costs) * ULP * size:
+    if budget < least - roundoff(8.0 * len(costs)) * size:
         raise Infeasible(
-            f"no mapping has a distortion of {described(budget)}: the least is {described(least)}"
+            f"no mapping has a distortion of {described(budget)}: the smallest is "
+            f"{described(least)}"
         )
-    known = _closed_form(p, max(budget, least), costs, criterion)
+    known = _closed_form(p, max(budget, least), costs, criterion, limits)
     if known is not None:
-        return known
+        return reported(known, limits)
     seen = np.ones(len(costs), bool) if p is None else p > 0.0
-    weights = np.eye(len(costs)) if p is None else p[None, seen]
-    oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
-    W, bound = _cutting_planes(oracle, weights, costs[seen], budget, limits)
+    if p is not None and criterion == "sdpi":
+        W, value, bound = _least_sdpi(p[seen], costs[seen], budget, limits)
+    else:
+        weights = np.eye(len(costs)) if p is None else p[None, seen]
+        oracle = _contraction if p is None or criterion == "contraction" else _correlation(p[seen])
+        W, bound = _cutting_planes(oracle, weights, costs[seen], budget, limits)
+        value = oracle(W)[0]
     matrix = np.eye(costs.shape[1])[np.argmin(costs, axis=1)]
     matrix[seen] = W
     if criterion == "contraction":  # all x count equally
         matrix[~seen] = W[0]
-    value = oracle(W)[0]
     best = Solution(value, min(bound, value), Channel(matrix), value, "dense")
     return reported(best, limits)
 
@@ -164,7 +193,9 @@ def _law(prior: Distribution | ArrayLike) -> Floats:
     return np.asarray(p / math.fsum(p))
 
 
-def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> Solution | None:
+def _closed_form(
+    p: Floats | None, D: float, costs: Floats, criterion: str, limits: Limits
+) -> Solution | None:
     """Return the optimum by symmetry or a constant output, None if neither applies."""
     n, m = costs.shape
     if p is not None and (p @ costs).min() <= D:
@@ -178,6 +209,9 @@ def _closed_form(p: Floats | None, D: float, costs: Floats, criterion: str) -> S
         W = np.full((n, n), off)
         np.fill_diagonal(W, 1.0 - D)
         keep = max(1.0 - D - off, 0.0)
+        if p is not None and criterion == "sdpi":
+            found = _measured_sdpi(W, p, limits)
+            return Solution(found.upper, found.lower, Channel(W), found.upper, "closed-form")
         value = keep**2 / (1.0 - D + off) if criterion == "contraction" else keep**2
     elif n == 2 and criterion == "correlation" and p.min() > 0.0:
         W, value = _binary(p, D)
@@ -233,7 +267,7 @@ def _correlation(p: Floats) -> Criterion:
         q = p @ W
         scaled = (root[:, None] * W - root[:, None] * q) / np.sqrt(np.where(q > 0.0, q, 1.0))
         values, vectors = np.linalg.eigh(scaled @ scaled.T)
-        value = max(float(values[-1]), 0.0) * (1.0 + _EIGENVALUE_ERROR) + 64.0 * len(p) * ULP
+        value = max(float(values[-1]), 0.0) * (1.0 + _EIGENVALUE_ERROR) + roundoff(64.0 * len(p))
         cuts = []
         for f in (vectors[:, values >= 0.3 * values[-1]] / root[:, None]).T:
             f = f - p @ f
@@ -243,6 +277,62 @@ def _correlation(p: Floats) -> Criterion:
         return min(value, 1.0), cuts
 
     return criterion
+
+
+def _sdpi(p: Floats, laws: list[Floats]) -> Criterion:
+    """Return a lower estimate of S* under p by local searches, which start from ``laws`` too.
+
+    A distribution Q gives the cut sum_y (QW)(1 + ln t) - (PW) t over D(Q || P), t(y) near QW/PW.
+    The cuts of rho^2 stand for distributions Q near P. Entries are lowered by their rounding error.
+    """
+    correlation = _correlation(p)
+
+    def criterion(W: Floats) -> tuple[float, list[Floats]]:
+        found, q = matrix_sdpi(W, p, gap=math.inf), p @ W  # no proof
+        value, cuts = found.lower, correlation(W)[1]
+        for Q in [*laws, *([] if found.law is None else [found.law])]:
+            below = divergence(Q, p)
+            if below < _NEAR_PRIOR:
+                continue
+            ratio = np.divide(Q @ W, q, out=np.ones_like(q), where=q > 0.0)
+            t = np.maximum(ratio, _SMALLEST_RATIO)
+            value = max(value, lowered(divergence(Q @ W, q) / below, _SLACK))
+            size = Q[:, None] * (1.0 + np.abs(np.log(t))) + p[:, None] * t
+            cut = (Q - p)[:, None] + Q[:, None] * np.log(t) - p[:, None] * (t - 1.0)
+            cuts.append((cut - roundoff(8.0) * size) / raised(below, _SLACK))
+        return value, cuts
+
+    return criterion
+
+
+def _measured_sdpi(W: Floats, p: Floats, limits: Limits) -> SdpiConstant:
+    """Bracket S* of a matrix, to a part of the gap."""
+    seconds = min(limits.clock.left(), _CERTIFY_SECONDS)
+    return matrix_sdpi(W, p, _CERTIFIED_PART * limits.gap, seconds)
+
+
+def _least_sdpi(
+    p: Floats, costs: Floats, budget: float, limits: Limits
+) -> tuple[Floats, float, float]:
+    """Return the mapping of smallest S* under p, its S* rounded up, and a lower bound.
+
+    Cutting planes need distributions Q that nearly attain S*, from local searches. The proof of S*
+    at the end may find a better one; then it joins the starts and the cutting planes run again.
+    """
+    laws: list[Floats] = []
+    inner = limits._replace(gap=_CERTIFIED_PART * limits.gap)
+    best, value, bound = np.empty((0, 0)), math.inf, 0.0
+    for _ in range(_CERTIFICATES):
+        oracle = _sdpi(p, laws)
+        W, lower = _cutting_planes(oracle, p[None], costs, budget, inner)
+        found, bound = _measured_sdpi(W, p, limits), max(bound, lower)
+        if found.upper < value:
+            best, value = W, found.upper
+        missed = found.law is not None and found.lower > raised(oracle(W)[0], _SLACK)
+        if value - bound <= limits.gap or limits.late or found.law is None or not missed:
+            break
+        laws.append(found.law)
+    return best, value, bound
 
 
 def _cutting_planes(
@@ -256,10 +346,10 @@ def _cutting_planes(
     n, m = costs.shape
     size = float(np.abs(costs).max()) or 1.0
     costs, budget = costs / size, budget / size
-    nearest = costs <= costs.min(axis=1, keepdims=True) + 4.0 * ULP
+    nearest = costs <= costs.min(axis=1, keepdims=True) + roundoff(4.0)
     cheapest = nearest / nearest.sum(axis=1, keepdims=True)
     rows = (weights[:, :, None] * costs).reshape(len(weights), -1)
-    slack = (n + m + 16) * ULP * (1.0 + abs(budget))
+    slack = roundoff(n + m + 16) * (1.0 + abs(budget))
     least = (rows @ cheapest.ravel()).max()
     tight = len(weights) == 1 and budget - least <= 1e-9  # only the nearest outputs fit
 
@@ -283,7 +373,7 @@ def _cutting_planes(
             W, weight, price = _master(np.array(cuts), rows, budget, n, m, limits.clock)
         except SolverFailure:
             break
-        lost = (len(cuts) + n + m + 64) * ULP
+        lost = roundoff(len(cuts) + n + m + 64)
         reach = np.tensordot(weight, np.abs(cuts), 1).ravel() + price @ np.abs(rows)
         floor = np.tensordot(weight, cuts, 1).ravel() + price @ rows - lost * reach
         total = math.fsum(floor.reshape(n, m).min(axis=1)) - price.sum() * (budget + slack)
@@ -320,7 +410,7 @@ def _master(
 #: Pairs whose ratio may be e^40 are left out of the program.
 _FAR = 40.0
 #: Rounding of the entries of a mechanism after the repair.
-_EXTRA = 32.0 * ULP
+_EXTRA = roundoff(32.0)
 #: Smallest time limit of HiGHS, in seconds.
 _AT_LEAST = 1e-3
 #: Most privacy constraints of the program.
@@ -342,7 +432,8 @@ def solve_minimax(
     Parameters
     ----------
     priors : PriorSet
-        All distributions, a box, a polytope, or all product distributions.
+        All distributions, a box, a polytope, a hull, or all product distributions. A single prior
+        is a set of one.
     epsilon : float
         Differential privacy level, at least 0.
     sizes : sequence of int, optional
@@ -376,8 +467,9 @@ def solve_minimax(
     >>> round(known, 4), round(unknown, 4)
     (0.5, 0.5481)
     """
-    if not isinstance(priors, PriorSet):
-        raise InvalidInput(f"priors must be a PriorSet, got {described(priors)}")
+    if sizes is None and isinstance(priors, Distribution):
+        sizes = priors.space.sizes
+    priors = as_prior_set(priors)
     epsilon = check.real(epsilon, "epsilon", least=0.0)
     limits = Limits.checked(gap, time_limit)
     space = Space([priors.size]) if sizes is None else Space(sizes)
@@ -421,7 +513,7 @@ class MinimaxProblem(Problem[Solution]):
         )
         bound = max(forced.bound, 0.0) if self._inside(prior) else 0.0
         if self.floor:
-            bound += self.floor - 4.0 * ULP * (abs(bound) + abs(self.floor))
+            bound += self.floor - roundoff(4.0) * (abs(bound) + abs(self.floor))
         return Answer(Channel(matrix, self.space), bound, "dense", "highs")
 
     def measured(self, answer: Answer) -> Solution:
@@ -452,6 +544,21 @@ class MinimaxProblem(Problem[Solution]):
         unit = max(float(self.cost.max()), 1e-300)
         # Variables: the mechanism, t, and u. Losses: t + A' u - sum_y c W >= 0 for every database.
         others = np.tile(entries + np.arange(1 + bounds), (inputs, 1))
+        losses = Block(
+            np.hstack([number, others]),
+            np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T]),
+            0.0,
+            math.inf,
+        )
+        corners = self.priors.laws if isinstance(self.priors, HullPriors) else None
+        if corners is not None:  # the mean loss of every corner is at most t
+            means = (corners[:, :, None] * self.cost / unit).reshape(len(corners), -1)
+            losses = Block(
+                np.tile(np.arange(entries + 1), (len(corners), 1)),
+                np.hstack([-means, np.ones((len(corners), 1))]),
+                0.0,
+                math.inf,
+            )
         rows = Rows.stacked(
             [
                 Block(
@@ -462,12 +569,7 @@ class MinimaxProblem(Problem[Solution]):
                     0.0,
                     math.inf,
                 ),
-                Block(
-                    np.hstack([number, others]),
-                    np.hstack([-self.cost / unit, np.ones((inputs, 1)), self.A.T]),
-                    0.0,
-                    math.inf,
-                ),
+                losses,
                 Block(number, 1.0, 1.0, 1.0),
             ]
         )
@@ -477,7 +579,10 @@ class MinimaxProblem(Problem[Solution]):
             rows,
             max(_AT_LEAST, limits.clock.left()),
         )
-        prior = np.maximum(answer.duals[count : count + inputs], 0.0)
+        if corners is None:
+            prior = np.maximum(answer.duals[count : count + inputs], 0.0)
+        else:
+            prior = np.maximum(answer.duals[count : count + len(corners)], 0.0) @ corners
         return answer.values[:entries].reshape(inputs, outputs), prior / prior.sum()
 
     def _repaired(self, matrix: Floats) -> Floats:
@@ -496,13 +601,17 @@ class MinimaxProblem(Problem[Solution]):
     def _worst(self, matrix: Floats) -> float:
         """Return an upper bound on the expected cost over the set."""
         loss = raised((matrix * self.cost).sum(axis=1), 4.0 * matrix.shape[1])
+        if isinstance(self.priors, HullPriors):  # a mean is linear, so a corner attains the maximum
+            return float(raised(self.priors.laws @ loss, 2.0 * len(loss) + 8.0).max())
+        if isinstance(self.priors, ConvexPriors):
+            loss = np.where(self.priors.possible(), loss, 0.0)
         most = float(loss.max())
         if most == 0.0 or not isinstance(self.priors, ConvexPriors):
             return most
         # The prior set searches for the smallest mean of numbers between 0 and 1. One half is added
         # so that the minimum is not lost to rounding.
         spared = self.priors.smallest(1.0 - loss / (2.0 * most))
-        return min(2.0 * most * (1.0 - spared) + 8.0 * ULP * most, most)
+        return min(2.0 * most * (1.0 - spared) + roundoff(8.0) * most, most)
 
     def _alike(self, matrix: Floats) -> Floats:
         """Give related inputs the mean of their rows, which has level 0."""
@@ -514,7 +623,7 @@ class MinimaxProblem(Problem[Solution]):
     def _inside(self, prior: Floats) -> bool:
         """Whether a distribution is in the set up to rounding."""
         reach = np.abs(self.A) @ prior + np.abs(self.b)
-        return bool((self.A @ prior <= self.b + 64.0 * len(prior) * ULP * reach).all())
+        return bool((self.A @ prior <= self.b + roundoff(64.0 * len(prior)) * reach).all())
 
 
 def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
@@ -524,9 +633,14 @@ def _inequalities(priors: PriorSet) -> tuple[Floats, Floats]:
         return np.empty((0, size)), np.empty(0)  # point masses are products
     if isinstance(priors, Box):
         return np.vstack([np.eye(size), -np.eye(size)]), np.append(priors.upper, -priors.lower)
+    if isinstance(priors, HullPriors):
+        return np.empty((0, size)), np.empty(0)  # the program lists its corners instead
     if isinstance(priors, PolytopePriors):
         return priors.inequalities.A, priors.inequalities.b
-    raise InvalidInput(f"{priors!r} is not a polytope of laws; use a box around it")
+    raise InvalidInput(
+        "priors must be all distributions, all product distributions, a box, a polytope or a hull; "
+        f"got {priors!r}. Use a box around it."
+    )
 
 
 #: Largest slope, as a multiple of the inverse of the largest cost.
@@ -715,5 +829,5 @@ class BudgetProblem:
         p /= p.sum()
         reach = float((p @ share).max())
         size = math.fsum(p * (np.abs(np.log(total)) + slope * self.budget))
-        error = (4 * inputs + 4 * outputs + 64) * ULP * (1.0 + size)
+        error = roundoff(4 * inputs + 4 * outputs + 64) * (1.0 + size)
         return float(math.fsum(p * gain) - math.log(reach) - error)

@@ -26,6 +26,40 @@ def test_privacy_level_inverts_the_programs(prior, share):
     assert bracket.lower <= level.upper  # identifiability e implies DP optimum below it
 
 
+@pytest.mark.parametrize("notion", ["dp", "identifiability", "mutual-information", "pml"])
+def test_privacy_level_to_a_given_width(notion):
+    prior = fp.Dense([0.35, 0.15, 0.3, 0.2], [2, 2])
+    wide, usual, narrow = (
+        fp.privacy_level(prior, 0.75, notion, gap=gap) for gap in (1e-2, None, 1e-9)
+    )
+    assert narrow.width <= 1e-9 * (1 + narrow.upper)
+    assert usual.width <= 1e-6 * (1 + usual.upper)
+    assert wide.width <= 1e-2 * (1 + wide.upper)
+    for bracket in (wide, usual):
+        assert bracket.lower <= narrow.upper
+        assert bracket.upper >= narrow.lower
+    for wrong in (0.0, -1.0, 2.0, math.nan, "narrow"):
+        with pytest.raises(fp.InvalidInput, match="gap"):
+            fp.privacy_level(prior, 0.75, notion, gap=wrong)
+
+
+def test_theorem_upper_is_at_most_eps_tilde_beyond_its_distortion():
+    prior = fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2])
+    curve = fp.tradeoff_curve(prior, ["identifiability", "dp"], [0.2, 0.4, 0.7, 0.75])
+    tilde, spread = prior.epsilon_tilde(), prior.epsilon_x()
+    plain = fp.h_inverse(curve.distortions, 2, 2)
+    assert list(plain >= tilde) == [True, True, True, False]
+    top = curve.theorem_upper["identifiability"]
+    assert top[:3] == pytest.approx(plain[:3])
+    assert top[3] == pytest.approx(min(plain[3] + spread, tilde))
+    assert top[3] < plain[3] + spread
+    assert (curve.lower["identifiability"] <= top * (1 + 1e-12)).all()
+    # Main Result 1 of the poster: the two optima differ by at most eps_X, at every distortion.
+    apart = curve.upper["identifiability"] - curve.lower["dp"]
+    assert (apart <= spread + 1e-5).all()
+    assert (curve.upper["identifiability"] >= curve.lower["dp"]).all()
+
+
 def test_privacy_level_ends():
     prior = fp.Product.iid([0.6, 0.4], 4)
     assert fp.privacy_level(prior, 0.0, "dp") == fp.Bracket(math.inf, math.inf)

@@ -358,7 +358,7 @@ def test_bad_limits_and_sizes():
         fp.design_worst_case(None, 0.1)
     with pytest.raises(fp.InvalidInput):
         fp.design_worst_case(None, 0.1, 5.0)
-    with pytest.raises(fp.Infeasible, match="least"):
+    with pytest.raises(fp.Infeasible, match="smallest"):
         fp.design_worst_case([0.5, 0.5], -0.1)
 
 
@@ -419,5 +419,17 @@ def test_least_distortion_takes_the_joint_law_or_that_of_x():
     joint, metric = [[0.5, 0.1], [0.1, 0.3]], [[1, 2, 3], [4, 2, 5]]
     assert fp.least_distortion(joint, metric) == pytest.approx(0.6 * 1 + 0.4 * 2, rel=1e-15)
     assert fp.least_distortion(joint, metric) == fp.least_distortion([0.6, 0.4], metric)
-    with pytest.raises(fp.InvalidInput, match="joint law of S and X"):
+    with pytest.raises(fp.InvalidInput, match="joint distribution of S and X"):
         fp.least_distortion([0.6, 0.6], metric)
+
+
+def test_the_default_metric_counts_errors():
+    joint = [[0.4, 0.1, 0.0], [0.1, 0.2, 0.2]]
+    plain, given = (
+        fp.design_mapping(joint, distortion=0.1),
+        fp.design_mapping(joint, 1 - np.eye(3), 0.1),
+    )
+    assert plain.value == given.value
+    assert fp.design_mapping(joint, None, 0.1).value == given.value
+    with pytest.raises(fp.InvalidInput, match="distortion must be a number"):
+        fp.design_mapping(joint)

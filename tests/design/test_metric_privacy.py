@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 import fastpriv as fp
-from fastpriv.design import neighbours, reductions
+from fastpriv._structure import neighbours
+from fastpriv.design import reductions
 from fastpriv.design.cone import GrowingCone
 
 
@@ -284,7 +285,7 @@ def test_bad_input_gets_one_sentence(arguments, message):
 
 def test_an_infeasible_level_names_the_least_one():
     distance = np.array([[0.0, 2.0], [2.0, 0.0]])
-    with pytest.raises(fp.Infeasible, match="which is the least possible"):
+    with pytest.raises(fp.Infeasible, match="which is the smallest possible"):
         fp.solve_pd_i([0.2, 0.8], 0.5, neighbours=distance)
     assert fp.solve_pd_i([0.2, 0.8], 0.7, neighbours=distance).level <= 0.7
     with pytest.raises(fp.Infeasible, match="probability zero is related to a possible one"):

@@ -161,12 +161,12 @@ def test_one_prior_is_the_plain_program():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fp.solve_minimax([0.5, 0.5], 1.0), "must be a PriorSet"),
+        (lambda: fp.solve_minimax("all", 1.0), "PriorSet"),
         (lambda: fp.solve_minimax(fp.PriorSet.all(4), 1.0, sizes=[2, 3]), "over 4 databases"),
         (lambda: fp.solve_minimax(fp.PriorSet.all(4), -1.0), "epsilon"),
         (
             lambda: fp.solve_minimax(fp.PriorSet.bernoulli_interval(2, 0.1), 1.0, sizes=[2, 2]),
-            "not a polytope",
+            "a polytope or a hull; got",
         ),
         (lambda: fp.least_capacity([[0.0, math.nan]], 1.0), "finite"),
         (lambda: fp.least_capacity([[0.0, 1.0]], math.nan), "finite"),

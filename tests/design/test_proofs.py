@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mpmath import exp, mpf
 
 import fastpriv as fp
+from fastpriv._structure.neighbours import hamming_distances
 from fastpriv.design import engines
 from fastpriv.design.certificate import Layout, distance_closure, lower_bound, repaired
-from fastpriv.design.neighbours import hamming_distances
 from fastpriv.spaces import Space
 
 

@@ -85,7 +85,7 @@ def test_rationals():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"notion": "row-pml", "epsilon": 1.0}, "notion must be one of"),
+        ({"notion": "row-pml", "epsilon": 1.0}, "unknown notion .*must be one of"),
         ({"notion": "dp"}, "exactly one of"),
         ({"notion": "dp", "epsilon": 1.0, "distortion": 0.1}, "exactly one of"),
         ({"notion": "dp", "distortion": 0.1, "gap": 1e-3}, "gap is for epsilon"),

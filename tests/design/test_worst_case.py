@@ -1,5 +1,7 @@
 """Mappings for unknown private data: closed forms, brackets, the ends."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,3 +127,97 @@ def test_worst_case_budgets_at_and_below_the_least():
     best = fp.design_worst_case(p, least, metric, "correlation")
     assert best.value - best.bound < 1e-3
     assert best.value < 0.9  # ties leave a choice, so that not everything is told
+
+
+def sdpi_below(W, p, count=24):
+    """Return a lower bound on S*: the largest ratio over a grid of distributions Q."""
+    W, p = np.asarray(W), np.asarray(p)
+    grid = [k for k in product(range(count + 1), repeat=len(p)) if sum(k) == count]
+    Q = np.array(grid) / count
+    Q = Q[(Q[:, p == 0] == 0).all(axis=1)]
+
+    def divergence(a, b):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(a > 0, a * np.log(a / b), 0.0).sum(axis=1)
+
+    below, above = divergence(Q, p), divergence(Q @ W, p @ W)
+    return float((above[below > 1e-3] / below[below > 1e-3]).max())
+
+
+def feasible(rng, p, metric, D):
+    """Return a random mapping within a budget."""
+    cheapest = np.eye(metric.shape[1])[np.argmin(metric, axis=1)]
+    other = rng.dirichlet(np.full(metric.shape[1], 0.5), len(p))
+    least, spent = (float(p @ (V * metric).sum(axis=1)) for V in (cheapest, other))
+    share = min(1.0, (D - least) / (spent - least)) if spent > least else 1.0
+    return share * other + (1 - share) * cheapest
+
+
+def test_least_sdpi_between_correlation_and_contraction():
+    p, D = [0.2, 0.3, 0.5], 0.2
+    best = fp.design_worst_case(p, D, 1 - np.eye(3), criterion="sdpi")
+    low = fp.design_worst_case(p, D, 1 - np.eye(3), criterion="correlation")
+    assert best.converged
+    assert low.bound <= best.bound <= best.value <= 0.4605
+    assert best.value - best.bound <= 1e-4
+    W = best.channel.matrix()
+    assert sdpi_below(W, p) <= best.value
+    assert best.value - 1e-4 <= fp.sdpi_constant(W, p).lower
+    assert fp.distortion(W, p, 1 - np.eye(3)) <= D
+    # Other mappings, the two other designs among them, have no smaller constant.
+    others = [low.channel.matrix(), fp.design_worst_case(p, D).channel.matrix()]
+    rng = np.random.default_rng(0)
+    others += [feasible(rng, np.array(p), 1 - np.eye(3), D) for _ in range(20)]
+    assert all(fp.sdpi_constant(V, p).upper >= best.bound for V in others)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.4, 0.1])
+def test_least_sdpi_of_a_bit_by_brute_force(p):
+    prior, D = [p, 1 - p], 0.4 * min(p, 1 - p)
+    best = fp.design_worst_case(prior, D, criterion="sdpi")
+    reached = []
+    for share in np.linspace(0, 1, 401):
+        a, b = share * D / p, (1 - share) * D / (1 - p)
+        reached.append(fp.sdpi_constant([[1 - a, a], [b, 1 - b]], prior).upper)
+    assert best.bound <= min(reached)
+    assert best.value == pytest.approx(min(reached), abs=1.1e-4)
+
+
+@pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+def test_least_sdpi_of_uniform_values_is_symmetric(m):
+    best = fp.design_worst_case([1 / m] * m, 0.2, criterion="sdpi")
+    assert best.method == "closed-form"
+    assert best.value - best.bound <= 1e-4
+    # The program agrees, under a metric that is not exactly the closed form's.
+    found = fp.design_worst_case([1 / m] * m, 0.2, (1 - np.eye(m)) * (1 + 1e-9), "sdpi")
+    assert found.method == "dense"
+    assert max(found.bound, best.bound) <= min(found.value, best.value) + 1e-8
+
+
+def test_least_sdpi_with_impossible_values_and_at_the_ends():
+    best = fp.design_worst_case([0.6, 0.0, 0.4], 0.2, criterion="sdpi")
+    bit = fp.design_worst_case([0.6, 0.4], 0.2, criterion="sdpi")
+    # A third output for the two values does not help.
+    assert max(best.bound, bit.bound) <= min(best.value, bit.value)
+    assert fp.design_worst_case([0.6, 0.4], 0.0, criterion="sdpi").value == 1.0
+    assert fp.design_worst_case([0.6, 0.4], 0.4, criterion="sdpi").value == 0.0
+    assert fp.design_worst_case([1.0, 0.0], 0.0, criterion="sdpi").value == 0.0
+    with pytest.raises(fp.InvalidInput, match="without a prior"):
+        fp.design_worst_case(None, 0.2, HAMMING, criterion="sdpi")
+
+
+@pytest.mark.search(every=5)
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 4), st.floats(0.05, 0.95))
+def test_least_sdpi_is_bracketed(seed, n, m, part):
+    rng = np.random.default_rng(seed)
+    p, metric = law(rng, n), rng.random((n, m))
+    least, most = float(p @ metric.min(axis=1)), float((p @ metric).min())
+    D = least + part * (most - least)
+    best = fp.design_worst_case(p, D, metric, "sdpi", time_limit=600)
+    W = best.channel.matrix()
+    assert best.value - best.bound <= 1e-4
+    assert fp.distortion(W, p, metric) <= D + 1e-14
+    assert sdpi_below(W, p, 10) <= best.value
+    for _ in range(3):
+        assert fp.sdpi_constant(feasible(rng, p, metric, D), p).upper >= best.bound

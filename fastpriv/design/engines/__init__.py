@@ -1,7 +1,8 @@
 """Engines of the privacy programs, and the order in which they are tried.
 
-``vertex`` uses HiGHS to reach a vertex; ``interior`` follows the central path. Both return a point
-and a certified lower bound.
+``vertex`` uses HiGHS to reach a vertex. ``interior`` follows the central path. ``first_order``
+makes many cheap steps where a factorisation does not fit. Each returns a point and a certified
+lower bound.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv.design.certificate import lower_bound
 from fastpriv.design.cone import Cone, ListedCone
-from fastpriv.design.engines import interior, vertex
+from fastpriv.design.engines import first_order, interior, vertex
 from fastpriv.design.engines.interior import Iterate
-from fastpriv.errors import SolverFailure
+from fastpriv.errors import InvalidInput, SolverFailure, TooLarge
 
-#: Up to this many pairs the simplex method of HiGHS is tried first.
-_FEW_PAIRS = 2_000
+#: Up to this many unknowns the simplex method of HiGHS is tried first. Measured for records, bits,
+#: types and grids: the times are equal between 100 and 170 unknowns, however many pairs there are.
+_FEW_UNKNOWNS = 128
 #: Up to this many pairs HiGHS finishes if rounding stops the interior-point method.
 _FINISHED_PAIRS = 60_000
+#: Most entries of the Cholesky factors of all outputs (2.4 GB).
+MAX_FACTORS = 300_000_000
 #: Relative gap below which rounding often stops the interior-point method.
 _SMALL_GAP = 1e-7
 
@@ -43,25 +47,30 @@ class Engine(NamedTuple):
 
 _HIGHS = Engine("highs", vertex.run)
 _INTERIOR = Engine("interior", interior.run)
+_FIRST_ORDER = Engine("first-order", first_order.run)
 
 
-def plan(pairs: int, gap: float, engine: str) -> list[Engine]:
-    """Return the engines in the order in which they are tried; only sizes decide.
+def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -> list[Engine]:
+    """Return the engines in the order in which they are tried.
 
     Parameters
     ----------
-    pairs : int
-        Number of pairs of the program.
+    unknowns, pairs : int
+        Number of unknowns of the program, and of pairs of them with a bounded ratio.
     gap : float
         Relative gap to reach.
-    engine : {"auto", "interior", "highs"}
+    engine : {"auto", "interior", "highs", "first-order"}
         The requested engine.
+    factors : int
+        Number of entries of the factors of the interior-point method.
     """
     if engine == "highs":
         return [_HIGHS]
+    if engine == "first-order" or factors > MAX_FACTORS:
+        return [_FIRST_ORDER]
     if engine == "interior":
         return [_INTERIOR]
-    if pairs <= (_FEW_PAIRS if gap >= _SMALL_GAP else _FINISHED_PAIRS):
+    if unknowns <= _FEW_UNKNOWNS or (gap < _SMALL_GAP and pairs <= _FINISHED_PAIRS):
         return [_HIGHS, _INTERIOR]
     if pairs <= _FINISHED_PAIRS:
         return [_INTERIOR, _HIGHS._replace(finishes=True)]
@@ -79,7 +88,18 @@ def solve(cone: Cone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, s
         return _cheapest(cone), "interior" if engine == "interior" else "highs"
     best: tuple[Iterate, str] | None = None
     failure: SolverFailure | None = None
-    for name, run, finishes in plan(len(cone.source), gap, engine):
+    factors = int(np.diff(cone.starts) @ (cone.bands + 1))
+    if not cone.has_one_unknown_per_equation:
+        if engine == "first-order":
+            raise InvalidInput(
+                "solver='first-order' is for programs without symmetries; this one has some, and "
+                "is smaller for it. Use solver='auto'"
+            )
+        if factors > MAX_FACTORS:
+            raise TooLarge.entries(
+                "the factors of the program after symmetry", factors, "use fewer records or values"
+            )
+    for name, run, finishes in plan(len(cone.cost), len(cone.source), gap, engine, factors):
         if best is not None and not (finishes and _gap(cone, best[0]) > gap):
             break
         try:

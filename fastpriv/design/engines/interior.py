@@ -62,6 +62,8 @@ _WORTH = 0.02
 _UNWATCHED = 1e7
 #: Fewest operations for a separate thread.
 _THREAD = 2e5
+#: Smallest band of all outputs for which dense blocks in LAPACK are faster.
+_WIDE_BAND = 64
 #: Added to the unit diagonals of scaled matrices, a few times their rounding error.
 _LISTED_SHIFT = 1e-15
 _DENSE_SHIFT = 1e-14
@@ -87,7 +89,8 @@ def run(cone: Cone, gap: float, clock: Clock) -> Iterate:
     with np.errstate(all="ignore"):
         blocks: Blocks
         if isinstance(cone, ListedCone):
-            blocks = BandedBlocks(cone, clock)
+            wide = cone.bands.min() >= _WIDE_BAND and cone.has_one_unknown_per_equation
+            blocks = FullBlocks(cone, clock) if wide else BandedBlocks(cone, clock)
         else:
             blocks = DenseBlocks(cone, clock)
         newton = Bordered(cone, blocks)
@@ -287,8 +290,11 @@ class BandedBlocks:
         sizes = np.diff(cone.starts)
         #: Blocks between two checks of the clock.
         self.stride = max(1, int(_UNWATCHED / float((sizes * (cone.bands + 1.0) ** 2).mean())))
-        #: Fewest blocks for a separate thread in a solve.
-        self.grain = 1 + int(_THREAD / float((sizes * (cone.bands + 1.0)).mean()))
+        #: Fewest blocks for a separate thread in a solve, and in a factorisation.
+        entries = sizes * (cone.bands + 1.0)
+        self.grain = 1 + int(_THREAD / float(entries.mean()))
+        work = entries * (cone.bands + 1.0 + len(cone.total))
+        self.factor_grain = 1 + int(_THREAD / float(work.mean()))
         #: Start of the factor of each block, and end of the last.
         self.places = np.concatenate([[0], np.cumsum(sizes * (cone.bands + 1))]).astype(np.int64)
         self.factors = np.empty(int(self.places[-1]))
@@ -310,7 +316,7 @@ class BandedBlocks:
                 )  # fmt: skip
             return schur
 
-        schur = np.sum(split(part, len(cone.bands), 1), axis=0)
+        schur = np.sum(split(part, len(cone.bands), self.factor_grain), axis=0)
         return None if self.clock.left() == 0.0 else np.asarray(schur)
 
     def solve(self, right: Floats) -> Floats:
@@ -328,6 +334,66 @@ class BandedBlocks:
 
     def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
         """Solve once more, since the factors are narrow."""
+        return self.solve(pull + dmu[self.cone.row])
+
+
+class FullBlocks:
+    """Blocks of a list of pairs with wide bands: dense matrices, factored by LAPACK.
+
+    Every output has one unknown per equation, so B H^-1 B' is the sum of the inverses.
+    """
+
+    centred = True
+    correctors = 0
+    shift = _LISTED_SHIFT
+
+    def __init__(self, cone: ListedCone, clock: Clock) -> None:
+        self.cone, self.clock = cone, clock
+        outputs, size = len(cone.bands), len(cone.total)
+        self.factors = np.empty((outputs, size, size))
+        self.scales = np.empty((outputs, size))
+
+    def factor(self, weight: Floats) -> Floats | None:
+        """Factor the normal matrix of every output, and add up the inverses."""
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        cone = self.cone
+        schur = np.zeros(self.factors.shape[1:])
+        for k, normal in enumerate(self.factors):
+            if self.clock.left() == 0.0:
+                return None
+            kernels.cone_normal(
+                weight, cone.source, cone.target, cone.ratio, cone.growth, cone.row,
+                int(cone.edges[k]), int(cone.edges[k + 1]), normal,
+            )  # fmt: skip
+            scale = 1.0 / np.sqrt(np.diagonal(normal))
+            normal *= scale[:, None] * scale
+            np.fill_diagonal(normal, 1.0 + self.shift)
+            # The matrix is symmetric: its transpose is the same matrix in Fortran order.
+            _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
+            if failed or not np.isfinite(scale).all():
+                return None
+            inverse, _ = dpotri(normal.T, lower=1)
+            schur += inverse.T * scale[:, None] * scale
+            self.scales[k] = scale
+        below = np.tril(schur.T)  # the other triangle has no meaning
+        return np.asarray(below + np.tril(below, -1).T)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return H^-1 right, output by output."""
+        from scipy.linalg.lapack import dpotrs
+
+        rows = self.cone.row.reshape(self.scales.shape)
+        ordered = np.empty(self.scales.shape)
+        np.put_along_axis(ordered, rows, right.reshape(rows.shape), axis=1)
+        ordered *= self.scales
+        for factor, one in zip(self.factors, ordered, strict=True):
+            one[:] = dpotrs(factor.T, one, lower=1)[0]
+        ordered *= self.scales
+        return np.take_along_axis(ordered, rows, axis=1).reshape(-1)
+
+    def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
+        """Solve once more: a product with stored inverses would cost as much."""
         return self.solve(pull + dmu[self.cone.row])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import roundoff
 from fastpriv._drawing.results import pieces as draw_pieces
 from fastpriv.design.exact.arithmetic import exp_bounds, level_bounds, ratio_below, simplest
 from fastpriv.design.exact.pieces import Basis, End, Root, evaluate, polynomial, reach, step_over
@@ -385,8 +385,8 @@ def hamming_threshold(prior: Distribution | ArrayLike) -> Bracket:
     --------
     >>> import fastpriv as fp
     >>> prior = fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2])
-    >>> f"{prior.epsilon_hat():.4f} {fp.hamming_threshold(prior):.4f}"
-    '0.4643 [0.4189, 0.4189]'
+    >>> f"{prior.epsilon_hat():.4f} {fp.hamming_threshold(prior):i.4f}"
+    '0.4643 [0.4188, 0.4189]'
     """
     prior = as_prior(prior)
     enough = prior.epsilon_hat()
@@ -423,5 +423,5 @@ def _necessary(prior: Distribution) -> float:
     cube = prior.as_dense("the threshold", _MAX_DENSE).probabilities().reshape(sizes)
     sums = sum(cube.sum(axis=i, keepdims=True) for i in range(len(sizes)))
     needed = float((sums / cube).max()) / len(sizes) - float(np.mean(sizes)) + 1.0
-    error = 64 * len(sizes) * max(sizes) * ULP
+    error = roundoff(64 * len(sizes) * max(sizes))
     return max(0.0, math.log(needed) - error) if needed > 1.0 else 0.0

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from fastpriv._core.highs import Rows, minimise
-from fastpriv._core.rounding import ULP
+from fastpriv._core.rounding import ULP, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv._structure.types import expand
@@ -73,7 +73,8 @@ def least_ratio(
     if not is_at_most_exp(least, epsilon):
         raise Infeasible(
             f"no mechanism has identifiability {described(epsilon)} for {prior!r}: the prior alone "
-            f"has epsilon_x = {described(level_bounds(least)[1])}, which is the least possible"
+            f"has epsilon_x = {described(level_bounds(least)[1])}, which is the smallest possible. "
+            "Ask for that level or a larger one."
         )
     return least
 
@@ -313,14 +314,14 @@ def _rounded_inwards(
     their largest probabilities. This loosens every tight ratio except the prior's own ratios. For
     these, rows are tilted within the rounding of their sums.
     """
-    margin = (64 + 8 * min(n, 64) + 8 * epsilon) * ULP
+    margin = roundoff(64 + 8 * min(n, 64) + 8 * epsilon)
     if epsilon > 2.0 * margin:
         inside = [_shrunk(vertex, epsilon - margin) for vertex in vertices]
         moved = [entries for entries in inside if entries is not None]
         if len(moved) == len(inside) and holds(moved):
             return moved
     plain = [[np.array(list(map(float, column))) for column in v.chances] for v in vertices]
-    trace = 16 * ULP / -math.expm1(-max(epsilon, ULP))
+    trace = roundoff(16) / -math.expm1(-max(epsilon, ULP))
     while trace < 1.0:
         mixed = [
             _mixed(vertex.program, entries, trace, epsilon)
@@ -374,4 +375,4 @@ def _tilts(program: IntegerProgram, epsilon: float) -> Floats:
         return np.ones(program.size)
     logs = np.array([math.log(total_value) for total_value in program.totals])
     middle = 0.5 * (logs.max() + logs.min())
-    return np.asarray(1.0 + (8 + 4 * epsilon) * ULP * (middle - logs) / max(epsilon, ULP))
+    return np.asarray(1.0 + roundoff(8 + 4 * epsilon) * (middle - logs) / max(epsilon, ULP))
