@@ -10,7 +10,29 @@ from fastpriv._core.tables import connect as _connect
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+_find, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+#: Modules whose names a misplaced name is looked up in.
+_MODULES = ("accounting", "mechanisms", "plot", "gains", "notions")
+
+
+def __getattr__(name):
+    """Load a public name; an unknown one is answered with where it is, or what is near it."""
+    try:
+        return _find(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+        message = f"module 'fastpriv' has no attribute {name!r}{_hint(name)}"
+        raise AttributeError(message) from None
+
+
+def _hint(name):
+    from fastpriv.errors import did_you_mean
+
+    for module in _MODULES:
+        if name in getattr(_find(module), "__all__", ()):
+            return f"; it is fastpriv.{module}.{name}"
+    return did_you_mean(name, __all__)
 
 
 class _Checkout:
@@ -52,5 +74,12 @@ def _priors():
     return fastpriv.priors
 
 
-# What lower layers ask of higher ones: levels and programs of a notion, classes to read from JSON.
-_connect(levels=_levels, programs=_programs, channel=_channels, prior=_priors)
+def _foreign():
+    from fastpriv.adapters.foreign import FOREIGN
+
+    return FOREIGN
+
+
+# What lower layers ask of higher ones: levels and programs of a notion, classes to read from JSON,
+# and profiles of what other libraries made.
+_connect(levels=_levels, programs=_programs, channel=_channels, prior=_priors, foreign=_foreign)

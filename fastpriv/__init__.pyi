@@ -3,6 +3,7 @@ from . import gains as gains
 from . import mechanisms as mechanisms
 from . import notions as notions
 from . import plot as plot
+from ._core.observing import observe
 from ._core.warm_up import warm_up
 from .auditing.compare import Comparison, compare
 from .auditing.many import audit_many
@@ -62,7 +63,7 @@ from .measures.composition import (
 )
 from .measures.constrained import balance_function, constrained_capacity
 from .measures.contraction import contraction_coefficient
-from .measures.correlation import maximal_correlation
+from .measures.correlation import channel_from_correlation, maximal_correlation
 from .measures.disclosure import (
     discloses,
     disclosure_threshold,
@@ -91,6 +92,7 @@ from .measures.individual import (
     max_individual_capacity,
 )
 from .measures.information import mutual_information
+from .measures.joint import Joint
 from .measures.leakage import (
     leakage_capacity,
     leakage_factor,
@@ -107,6 +109,7 @@ from .measures.pointwise import (
     row_pml,
 )
 from .measures.realised import realised_level
+from .measures.records import row_information
 from .measures.refinement import Refinement, refines
 from .measures.sampled import SampledLeakage, leakage_from_counts, leakage_from_samples
 from .measures.sdpi import sdpi_constant
@@ -123,6 +126,7 @@ from .measures.vulnerability import (
 )
 from .mechanisms.counting import threshold_query_bound, threshold_query_leakage
 from .notions.implications import Implications, implications
+from .plot.units import in_bits
 from .priors import (
     Dense,
     Distribution,
@@ -136,6 +140,7 @@ from .priors import (
 from .priors.sets import PriorSet
 from .priors.shells import shell_profile
 from .releasing.frequencies import Frequencies, estimate_frequencies
+from .releasing.registry import Deployment
 from .releasing.release import Release, ReleaseFile, preview_release, release
 from .releasing.report import ReleaseReport
 from .results import (
@@ -163,6 +168,7 @@ __all__ = [
     "ColumnsChannel",
     "Comparison",
     "Dense",
+    "Deployment",
     "Distribution",
     "Estimate",
     "EstimateWarning",
@@ -185,6 +191,7 @@ __all__ = [
     "Infeasible",
     "InferenceSolution",
     "InvalidInput",
+    "Joint",
     "LedgerError",
     "Level",
     "Markov",
@@ -224,6 +231,7 @@ __all__ = [
     "balance_function",
     "capacity_prior",
     "channel_capacity",
+    "channel_from_correlation",
     "collusion",
     "compare",
     "compose",
@@ -259,6 +267,7 @@ __all__ = [
     "hyper",
     "identifiability_level",
     "implications",
+    "in_bits",
     "individual_capacity",
     "information_privacy_level",
     "is_data_independent",
@@ -275,6 +284,7 @@ __all__ = [
     "maximal_correlation",
     "maximal_leakage",
     "mutual_information",
+    "observe",
     "pair_datasets",
     "perfect_privacy",
     "pml",
@@ -287,6 +297,7 @@ __all__ = [
     "release",
     "remaining_uncertainty",
     "remaining_uncertainty_bound",
+    "row_information",
     "row_pml",
     "sdpi_constant",
     "shell_profile",

@@ -217,6 +217,8 @@ def checked(gain: ArrayLike, size: int) -> Floats:
             f"databases; got shape {given.shape}."
         )
     result = np.ascontiguousarray(given, dtype=np.float64)
+    if result.min() >= -_LARGEST and result.max() <= _LARGEST:  # not so if one is a NaN
+        return result
     if not np.isfinite(result).all():
         raise InvalidInput("gain must be finite numbers; got a NaN or an infinity.")
     if np.abs(result).max() > _LARGEST:

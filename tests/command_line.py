@@ -14,9 +14,11 @@ FILES = {
     "bit.csv": "0.75,0.25\n0.25,0.75\n",
     "prior.csv": "0.4\n0.3\n0.2\n0.1\n",
     "marginals.csv": "0.6,0.4\n0.3,0.7\n",
+    "edges.csv": "0,1\n1,2\n2,3\n",
     "joint.csv": "0.2,0.1,0.1,0.1\n0.1,0.1,0.1,0.2\n",
     "people.csv": "c\n" + "x\n" * 300 + "y\n" * 100,
     "domain.json": '{"c": ["x", "y"]}',
+    "deployment.yaml": "deployment: {privacy_loss: {privacy_parameters: {epsilon: 1}}}",
     # What is wrong with these is said by the tests that use them.
     "header.csv": "a,b\n0.5,0.5\n",
     "ragged.csv": "0.5,0.5\n1\n",

@@ -237,7 +237,8 @@ def test_small_integer_types_are_counted_right():
 
 def test_brackets_print():
     bracket = fp.Bracket(1.0, 2.0)
-    assert f"{bracket:.2f}" == "[1.00, 2.00]"
+    assert f"{bracket:.2f}" == "2.00"  # the guaranteed side
+    assert f"{bracket:i.2f}" == "[1.00, 2.00]"
     assert bracket.midpoint == 1.5
 
 

@@ -64,8 +64,33 @@ def test_other_objects_are_neither_equal_nor_ordered():
         assert fp.Bracket(0.0, 1.0) < "1"
 
 
-def test_formats_both_ends():
-    assert f"{fp.Bracket(0.25, 0.5):.3f}" == "[0.250, 0.500]"
+def test_formats_one_number_or_both_ends():
+    level = fp.Bracket(0.1234, 0.12341)
+    assert (f"{level:.3f}", f"{level:i.3f}", round(level, 3)) == ("0.124", "[0.123, 0.124]", 0.124)
+    assert (f"{level:.2e}", f"{level:8.2g}|", round(level)) == ("1.24e-01", "    0.13|", 1)
+    assert f"{level}" == repr(level)
+    safe = fp.Bracket(0.1239, 0.5, guaranteed="lower")
+    assert (f"{safe:.3f}", round(safe, 3), round(safe)) == ("0.123", 0.123, 0)
+    assert f"{fp.Bracket(0.25, 0.5):.3f}" == "0.500"
+    assert f"{fp.Bracket(0.5, 0.5001):.3g}" == "0.501"
+    assert f"{fp.Bracket(1.0, math.inf):.3f}" == "inf"
+    assert round(fp.Bracket(1.0, math.inf), 2) == math.inf
+    assert json.dumps([level], default=fp.Bracket.json_default) == (
+        '[{"lower": 0.1234, "upper": 0.12341}]'
+    )
+    with pytest.raises(TypeError, match="cannot be written"):
+        json.dumps([object()], default=fp.Bracket.json_default)
+
+
+@given(st.floats(1e-12, 1e12), st.integers(0, 12), st.sampled_from("efg"))
+def test_rounded_levels_are_never_too_small(value, digits, kind):
+    for side, sign in (("upper", 1), ("lower", -1)):
+        found = fp.Bracket(value, value, guaranteed=side)
+        shown = Fraction(float(f"{found:.{digits}{kind}}"))
+        assert (shown - Fraction(value)) * sign >= 0
+        assert (round(found, digits) - value) * sign >= 0
+        if kind == "f":
+            assert abs(shown - Fraction(value)) <= Fraction(1, 10**digits) + Fraction(value) / 2**50
 
 
 def test_every_error_has_one_base():

@@ -94,6 +94,13 @@ def _structures(folder, seed):
         for dtype in (bool, "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
             channel.sample(rows.astype(dtype, copy=False)), channel.sample(rows.astype(dtype), 1)
     fp.accounting.PrivacyProfile.of(channels[0]).self_compose(9).epsilon(1e-6)
+    gaussian = fp.accounting.PrivacyProfile.gaussian
+    gaussian(1.0, 0.01).self_compose(100).epsilon(1e-6)
+    gaussian(1.0, 1e-5).self_compose(3).delta(1e-4)
+    gaussian(0.5, 0.002).self_compose(9).epsilon(1e-6)
+    gaussian(20.0, 0.01).self_compose(10**6).epsilon(1e-6)
+    fp.accounting.PrivacyProfile.laplace(1.0, 0.1).self_compose(100).epsilon(1e-6)
+    fp.contraction_coefficient(rng.dirichlet(np.ones(4), 70))
 
 
 def _stacks(rng):
@@ -103,6 +110,7 @@ def _stacks(rng):
     fp.leakage_factor(W, p), fp.worst_leakage_factor(W, p), fp.distortion(W, p)
     fp.g_leakage(W, p), fp.g_leakage(W, p, rng.random((3, 4))), fp.g_leakage(W[0], p)
     fp.dp_level([[5e-324, 1.0], [1.0, 0.0]]), fp.dp_level([[5e-324, 1.0], [0.5, 0.5]])
+    fp.dp_level(fp.Channel([[5e-324, 1.0], *3 * [[0.5, 0.5]]], [2, 2]))
     fp.UnaryChannel(9, 1.0).sample([[3], [4]], rng), fp.SubsetChannel(9, 1.0).sample([[3]], rng)
     fp.HammingChannel(17, 2, 1.0).output(fp.Dense(rng.dirichlet(np.ones(2**17)), [2] * 17)).pmf()
     fp.accounting.random_allocation(2.0, 10).epsilon(1e-5)
@@ -116,6 +124,8 @@ def _programs(rng):
         options = {"metric": apart, "neighbours": apart, "solver": solver}
         fp.solve_pd_dp(rng.dirichlet(np.ones(12)), 0.3, **options)
     fp.solve_pd_dp(fp.Dense(rng.dirichlet(np.ones(16)), [2] * 4), 0.3, solver="interior")
+    fp.solve_pd_dp(fp.Dense(rng.dirichlet(np.ones(8)), [2] * 3), 0.3, solver="first-order", gap=0.1)
+    fp.solve_pd_dp(fp.Dense(rng.dirichlet(np.ones(128)), [2] * 7), 0.3, gap=0.5)  # dense blocks
     points = rng.random((45, 8))
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     fp.solve_pd_dp(np.full(45, 1 / 45), 1.0, metric=apart, neighbours=apart, gap=0.1)

@@ -46,6 +46,9 @@ _LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 _NATS = "smallest mutual information (nats)"
+#: Legend of the bounds of Wang-Ying-Zhang 2015, without and with identifiability.
+_BOUNDS = "bounds: Theorem 1"
+_BOTH_BOUNDS = "bounds: Theorem 1, Main Result 1, eps_tilde"
 #: Levels that are convex in the distortion: a mixture of mechanisms leaks no more than the mean.
 _CONVEX = (_INFORMATION, "individual-capacity")
 #: Relative difference up to which distortions count as one.
@@ -172,11 +175,19 @@ def _closed(curve: TradeoffCurve, notion: str) -> tuple[float, float] | None:
 
 
 def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
-    """Draw Theorem 1 where it is finite, and the end of the closed form."""
+    """Draw Theorem 1 where it is finite, and the end of the closed form.
+
+    The best level falls with the distortion. An upper bound therefore holds for all larger
+    distortions and a lower bound for all smaller ones, so that no line jumps where the theorem
+    changes its formula.
+    """
     for bounds in (curve.theorem_lower, curve.theorem_upper):
         if notion in bounds:
-            values = np.where(np.isfinite(bounds[notion]), bounds[notion], np.nan)
-            steps = stairs(curve.distortions, values, ahead=bounds is curve.theorem_lower)
+            lower = bounds is curve.theorem_lower
+            values = bounds[notion]
+            best = np.fmax.accumulate(values[::-1])[::-1] if lower else np.fmin.accumulate(values)
+            values = np.where(np.isfinite(best), best, np.nan)
+            steps = stairs(curve.distortions, values, ahead=lower)
             ax.plot(*steps, ":", color=_LOOKS[notion]["color"], linewidth=1.2)
     end = _closed(curve, notion)
     if end is not None:
@@ -186,7 +197,8 @@ def _bounds(ax: Axes, curve: TradeoffCurve, notion: str) -> None:
 def _keys(ax: Axes, curve: TradeoffCurve) -> None:
     """Explain thin lines and stars in the legend."""
     if curve.theorem_lower:
-        ax.plot([], [], ":", color=INK, linewidth=1.2, label="bounds (Wang et al., Theorem 1)")
+        label = _BOTH_BOUNDS if "identifiability" in curve.theorem_upper else _BOUNDS
+        ax.plot([], [], ":", color=INK, linewidth=1.2, label=label)
     if any(_closed(curve, notion) for notion in curve.lower):
         ax.plot([], [], "*", color=INK, label="end of closed form", **_STAR)
 

@@ -28,6 +28,8 @@ INK = "0.25"
 _WIDE = 4.5
 #: Inches below which a figure is for one column of a paper.
 _COLUMN = 3.6
+#: Powers of ten on an axis up to which ticks are at 1, 2 and 5 of each.
+_DECADES = 4.0
 #: Letters of the legend of such a figure per inch.
 _LETTERS = 13.0
 #: Letters after which the legend of a wider figure is wrapped: never.
@@ -118,6 +120,18 @@ def ticks(ax: Axes) -> None:
         axis.set_tick_params(labelsize=_text(ax))
         if axis.get_scale() == "linear":
             axis.set_major_formatter(lambda value, _: number(value))
+
+
+def readable_logarithm(ax: Axes) -> None:
+    """Write the ticks of a logarithmic vertical axis as numbers, three in each power of ten."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = ax.get_ylim()
+    decades = math.log10(high) - math.log10(low)
+    parts = (1.0, 2.0, 5.0) if decades < _DECADES else (1.0,)
+    ax.yaxis.set_major_locator(LogLocator(subs=parts))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(lambda value, _: number(value))
 
 
 def _text(ax: Axes) -> str:

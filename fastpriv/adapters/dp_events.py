@@ -13,7 +13,7 @@ from fastpriv._core.rounding import log1p_up, lowered, raised
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.repeated import repeat_and_select
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import InvalidInput
+from fastpriv.errors import InvalidInput, described
 from fastpriv.measures.inputs import as_channel
 
 optional("dp_accounting", "dp-accounting")
@@ -71,6 +71,25 @@ _ON_SUMS = (
 )
 
 
+def event_profile(event: Any, relation: str | None) -> PrivacyProfile:
+    """Return the profile of an event under a relation, or under that of its neighbours.
+
+    An event that reveals its input has the profile of the identity.
+    """
+    if not isinstance(event, dp_event.DpEvent):
+        raise InvalidInput(
+            f"mechanism must be a DpEvent of dp-accounting; got {described(event)}. Give "
+            "the event, or a PrivacyProfile"
+        )
+    kind = relation or (_NAMES[_REPLACED[0]] if replaces(event) else _NAMES[_ADDED[0]])
+    try:
+        profile = profile_of(event, _KINDS[kind])
+    except Unsupported as error:
+        raise InvalidInput(f"mechanism: {error.args[-1]}") from None
+    revealing = PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]])
+    return revealing.with_relation(kind) if profile is None else profile
+
+
 def replaces(event: Any) -> bool:
     """Whether the neighbours of an event differ in the value of one record."""
     if isinstance(event, dp_event.ComposedDpEvent):
@@ -107,6 +126,9 @@ def profile_of(event: Any, relation: Any) -> PrivacyProfile | None:
 
 def _one(event: Any, relation: Any) -> PrivacyProfile | None:
     """Return the profile of one event that is not a composition."""
+    later = LATER.get(type(event).__name__) if isinstance(event, dp_event.DpEvent) else None
+    if later is not None:
+        return later(event, _NAMES[relation])
     for kind, (taken, make) in SUPPORTED.items():
         if type(event) is kind:
             _require(event, relation, taken)
@@ -256,6 +278,41 @@ def _zcdp(event: Any, relation: str) -> PrivacyProfile:
     return PrivacyProfile.zcdp(event.rho, event.xi, relation=relation)
 
 
+def _epsilon_delta(event: Any, relation: str) -> PrivacyProfile:
+    return PrivacyProfile.from_epsilon_delta(event.epsilon, event.delta, relation=relation)
+
+
+def _discrete_gaussian(event: Any, relation: str) -> PrivacyProfile | None:
+    """Discrete Gaussian noise on integers; on vectors of unknown dimension, its zCDP level."""
+    sigma = check.real(event.sigma, "sigma", least=0.0)
+    distance = check.real(event.sensitivity, "sensitivity", least=0.0)
+    if distance == 0.0:
+        return PrivacyProfile({})
+    if sigma == 0.0:
+        return None
+    if event.dimension == 1:  # integers differ by an integer
+        return PrivacyProfile.discrete_gaussian(sigma, math.floor(distance), relation=relation)
+    if event.dimension is not None:
+        check.integer(event.dimension, "dimension", 1)
+    ratio = raised(distance / sigma, 4.0) * (2.0 if relation == "replace-one" else 1.0)
+    return PrivacyProfile.zcdp(raised(0.5 * ratio * ratio, 4.0), relation=relation)
+
+
+def _exponential(event: Any, relation: str) -> PrivacyProfile:
+    return PrivacyProfile.exponential(event.epsilon, relation=relation)
+
+
+def _permute_and_flip(event: Any, relation: str) -> PrivacyProfile:
+    return PrivacyProfile.permute_and_flip(event.epsilon, relation=relation)
+
+
+#: Events of later versions of dp-accounting, by name, under every relation.
+LATER: dict[str, Callable[[Any, str], PrivacyProfile | None]] = {
+    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+    "ExponentialMechanismDpEvent": _exponential,
+    "PermuteAndFlipDpEvent": _permute_and_flip,
+}
 #: Supported events of dp-accounting, with their relations of neighbours and their profiles.
 SUPPORTED: dict[type, tuple[tuple[Any, ...], Callable[[Any, str], PrivacyProfile | None]]] = {
     ChannelDpEvent: ((_Relation.REPLACE_ONE,), _channel),

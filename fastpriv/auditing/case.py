@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import ULP, raised, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import Leakages, matrix_leakages
 from fastpriv.channels import AbstractChannel, Channel
@@ -238,7 +238,7 @@ class SecretCase(Case):
     @cached_property
     def error(self) -> float:
         """Relative error of the entries."""
-        return law_error(self.channel) + 16.0 * ULP
+        return law_error(self.channel) + roundoff(16.0)
 
     @cached_property
     def odds(self) -> Leakages:

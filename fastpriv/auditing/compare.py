@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
+from fastpriv._text import html
 from fastpriv._text.table import table
 from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.report import Audit, Level
@@ -79,6 +80,12 @@ class Comparison(Tabular):
             for notion, (a, b) in common(self.first, self.second).items()
         }
         return {"first": self.first.name, "second": self.second.name, "levels": levels}
+
+    def _repr_html_(self) -> str:
+        pairs = common(self.first, self.second).values()
+        rows = [(a.title, a.shown, b.shown, better(a, b) or "?") for a, b in pairs]
+        names = f"first: {self.first.name}; second: {self.second.name}"
+        return html.listing("Comparison", ("", "first", "second", "better"), rows, names)
 
     def __repr__(self) -> str:
         pairs = common(self.first, self.second).values()

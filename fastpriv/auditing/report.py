@@ -30,6 +30,8 @@ SCOPES = {
 }
 #: Width of the text.
 _WIDTH = 100
+#: Notions of a first audit.
+_BRIEF = ("dp", "maximal-leakage", "identifiability", "mutual-information", "pml")
 #: Width of the column of titles.
 _TITLE = 26
 #: Width of the column of values, unless one is longer.
@@ -135,9 +137,9 @@ class Implied:
     --------
     >>> import fastpriv as fp
     >>> implied = fp.audit(fp.HammingChannel(3, 2, 1.0), fp.Uniform(3, 2)).implied
-    >>> pml = next(guarantee for guarantee in implied if guarantee.notion == "pml")
-    >>> pml.premise, round(pml.level, 6), round(pml.measured, 6), pml.better
-    ('information-privacy', 1.860344, 1.139656, True)
+    >>> one = next(each for each in implied if each.notion == "information-privacy")
+    >>> one.premise, round(one.level, 6), round(one.measured, 6), one.better
+    ('dp', 3.0, 1.860344, True)
     """
 
     notion: str
@@ -328,6 +330,24 @@ class Audit(Tabular):
             text = f"Not measured, for reasons in .skipped: {', '.join(self.skipped)}"
             lines += ["", *textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
         lines += ["", "print() it for meanings and worst cases, or write .to_html(path)."]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def brief(self) -> str:
+        """Return the levels that most readers ask for, with their meanings, on one screen."""
+        lines = self._head()
+        for title, levels in self.scopes():
+            chosen = [level for level in levels if level.notion.removeprefix("secret-") in _BRIEF]
+            if chosen:
+                lines += ["", title]
+            for level in chosen:
+                words = textwrap.wrap(level.meaning, _WIDTH - 4, break_on_hyphens=False)
+                lines += [f"  {level.title}: {level.shown}", *(f"    {line}" for line in words)]
+        left = sum(level.notion not in _BRIEF for level in self.levels.values())
+        if left or self.implied or self.skipped:
+            lines += [
+                "",
+                f"{left} more levels, their worst cases and what follows from them: --all",
+            ]
         return "\n".join(line.rstrip() for line in lines)
 
     def __str__(self) -> str:

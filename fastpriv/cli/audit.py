@@ -46,6 +46,11 @@ def add_audit(commands: Any) -> argparse.ArgumentParser:
     add_mechanism(parser, "mechanism", nargs="?")
     add_options(parser)
     add_file(parser, "--html", metavar="PAGE", help="also write a page to read and to print")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print every level, its worst case, and what follows from what",
+    )
     parser.add_argument("--epsilon", type=float, help="level of the built-in example (2)")
     add_force(parser)
     add_json(parser)
@@ -104,11 +109,12 @@ def run_audit(given: argparse.Namespace) -> str:
         files.write(page, text.encode(errors="backslashreplace"), given.force)
     if given.json:
         return report.to_json()
+    report_text = str(report) if given.all or given.notions is not None else report.brief()
     if page is None:
-        return str(report)
+        return report_text
     figures = find_spec("matplotlib") is not None
     bare = "" if figures else ", without figures: they take pip install 'fastpriv[plot]'"
-    return f"{report}\nWritten to {page}{bare}"
+    return f"{report_text}\nWritten to {page}{bare}"
 
 
 def _example(given: argparse.Namespace) -> str:

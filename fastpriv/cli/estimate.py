@@ -31,7 +31,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--per-column", action="store_true", help="as for the release")
     parser.add_argument("--split", choices=("columns", "record"), help="as for the release")
     parser.add_argument(
-        "--columns", metavar="A,B", help="only these columns, and their cross-tabulation"
+        "--columns",
+        nargs="+",
+        metavar="NAME",
+        help="only these columns, and their cross-tabulation: --columns A B, or A,B",
+    )
+    parser.add_argument(
+        "--delimiter", default=",", metavar="MARK", help="between the fields of a CSV file (,)"
     )
     parser.add_argument(
         "--method",
@@ -64,16 +70,25 @@ def run(given: argparse.Namespace) -> str:
         given.table,
         mechanism,
         domain=domain,
-        columns=None if given.columns is None else given.columns.split(","),
+        columns=_columns(given.columns),
         confidence=given.confidence,
         simultaneous=given.simultaneous,
         method=given.method,
+        delimiter=given.delimiter,
+        progress=True,
     )
     if assumed is None:
         return to_json(frequencies) if given.json else str(frequencies)
     if given.json:
         return to_json({"assumed": assumed, **frequencies.to_dict()})
     return f"Assumed: {assumed}. The report of the release (--report) knows.\n{frequencies}"
+
+
+def _columns(words: list[str] | None) -> list[str] | None:
+    """Return the names of columns: several words, or one word with commas."""
+    if words is None or len(words) > 1:
+        return words
+    return words[0].split(",")
 
 
 def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
@@ -87,7 +102,7 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
     if given.domain is None:
         raise InvalidInput("give --domain, or the --report of the release, which knows it")
     domain = domains.read(given.domain)
-    source = open_table(given.table)
+    source = open_table(given.table, delimiter=given.delimiter)
     plan = choose(
         domain,
         source.rows,

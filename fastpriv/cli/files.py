@@ -65,12 +65,15 @@ def read(path: str, name: str) -> Floats:
         why = f"{problem.strerror or problem}{_neighbour(file)}"
         raise InvalidInput(f"cannot read {name} {path}: {why}") from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"cannot read {name} {path}: it is not UTF-8 text") from None
+        raise InvalidInput(
+            f"cannot read {name} {path}: it is not UTF-8 text. Convert the file to UTF-8."
+        ) from None
     except InvalidInput:
         raise
     except (ValueError, EOFError):
         raise InvalidInput(
-            f"cannot read {name} {path}: it is not an array that numpy saved"
+            f"cannot read {name} {path}: it is not an array that numpy saved. "
+            "Write it by numpy.save."
         ) from None
     if table.ndim not in (1, 2) or table.size == 0 or table.dtype.kind not in "biuf":
         raise InvalidInput(

@@ -125,7 +125,7 @@ def _init(given: argparse.Namespace) -> str:
     from fastpriv.accounting import Ledger
 
     if Path(given.file).exists():
-        raise InvalidInput(f"{given.file} exists; a ledger is never replaced")
+        raise InvalidInput(f"{given.file} exists; a ledger is never replaced. Choose another name.")
     budget = _levels(given.budget, "--budget")
     with Ledger.open(given.file, budget, relation=given.relation) as ledger:
         return _state(ledger, given.json)

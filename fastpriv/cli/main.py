@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from fastpriv import __version__
-from fastpriv.cli import audit, estimate, ledger, release, setup, solve, tradeoff
+from fastpriv.cli import audit, deployment, estimate, ledger, release, setup, solve, tradeoff
 from fastpriv.cli.parser import Parser, examples
 from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, SolverFailure, TooLarge
 
@@ -28,6 +28,7 @@ _COMMANDS = (
     (release.add, release.run),
     (estimate.add, estimate.run),
     (ledger.add, ledger.run),
+    (deployment.add, deployment.run),
     (setup.add_warm_up, setup.run_warm_up),
     (setup.add_completion, setup.run_completion),
 )

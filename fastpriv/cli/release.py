@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from typing import Any
 
 from fastpriv._text import encoding
 from fastpriv._text.numbers import up
+from fastpriv._text.table import table
 from fastpriv.cli.parser import add_file, add_force, add_json, examples
+from fastpriv.errors import InvalidInput
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -20,7 +23,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "file is read in chunks; the result appears when all went well, or not at all.",
         epilog=examples(
             "fastpriv release people.csv --domain domain.json --epsilon 1.0 --out released.csv "
-            "--report report.json"
+            "--report report.json",
+            "fastpriv release people.csv --domain domain.json --epsilon 1.0 --preview",
         ),
     )
     add_file(parser, "table", help="a .csv or .parquet file, one record per row")
@@ -31,11 +35,23 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="a local mechanism for every column, at its share of --epsilon: auto (the least "
+        help="a local mechanism for every column, at its share of --epsilon: auto (the smallest "
         "variance), subset-selection, hashing, projective, hadamard, unary, symmetric-unary or "
         "randomised-response",
     )
-    add_file(parser, "--out", required=True, help="the released file")
+    target = parser.add_mutually_exclusive_group(required=True)
+    add_file(target, "--out", help="the released file")
+    target.add_argument(
+        "--preview",
+        action="store_true",
+        help="release nothing; print the levels and the standard errors of counts",
+    )
+    parser.add_argument(
+        "--delimiter",
+        default=",",
+        metavar="MARK",
+        help="between the fields of a CSV file, such as ';' (,)",
+    )
     add_file(parser, "--report", metavar="JSON", help="also write the report there")
     parser.add_argument(
         "--per-column", action="store_true", help="every column by itself, at level epsilon each"
@@ -86,6 +102,8 @@ def run(given: argparse.Namespace) -> str:
         from fastpriv._core import validation as check
 
         delta = check.real(delta, "--shuffled", least=0.0, most=1.0)
+    if given.preview:
+        return _preview(given)
     dangers = {
         "domain-from-data": given.accept_domain_from_data,
         "undeclared-columns": given.drop_undeclared,
@@ -104,7 +122,9 @@ def run(given: argparse.Namespace) -> str:
         resume=given.resume,
         rng=given.seed,
         accept=[word for word, accepted in dangers.items() if accepted],
-        out=ReleaseFile(given.out, given.report, overwrite=given.force, progress=True),
+        out=ReleaseFile(
+            given.out, given.report, overwrite=given.force, progress=True, delimiter=given.delimiter
+        ),
     )
     if delta is None:
         return (
@@ -119,4 +139,40 @@ def run(given: argparse.Namespace) -> str:
     return (
         f"{released.report}\nShuffled before anybody looks: ({up(level.upper)}, {delta:g})-"
         f"differentially private for a whole record.\nWritten to {released.table}"
+    )
+
+
+def _preview(given: argparse.Namespace) -> str:
+    """Return levels and standard errors of a release that is not made."""
+    from fastpriv.releasing import domain as domains
+    from fastpriv.releasing.release import preview_release, undeclared
+    from fastpriv.releasing.tables import open_table
+
+    if given.domain is None:
+        raise InvalidInput("--domain must be given for a preview. Declare the values of columns.")
+    for name in ("report", "ledger", "resume", "shuffled", "seed"):
+        if getattr(given, name) is not None:
+            raise InvalidInput(f"--{name} must be left out of a preview, which releases nothing.")
+    domain = domains.read(given.domain)
+    source = open_table(given.table, delimiter=given.delimiter)
+    undeclared(source, domain)
+    report = preview_release(
+        source.rows(),
+        domain=domain,
+        epsilon=given.epsilon,
+        distortion=given.distortion,
+        mechanism=given.mechanism,
+        split=given.split,
+        per_column=given.per_column,
+    )
+    if given.json:
+        return report.to_json()
+    errors = [
+        (str(name), "none" if math.isinf(e) else f"{e:,.1f}", f"{100.0 * e / report.n:.2g} %")
+        for name, e in report.standard_errors.items()
+    ]
+    rows = [("column", "standard error", "of the records"), *errors]
+    return (
+        f"{report}\nStandard error of a count, if the values of a column are equally common\n"
+        f"{table(rows, '  ')}\nThis is a preview: nothing was released."
     )

@@ -13,7 +13,15 @@ from .gaussian import (
 )
 from .max_entropy import MaxEntropyNoise
 from .memoised import Memoised
-from .noisy_query import gaussian_query_capacity, laplace_query_capacity, laplace_query_leakage
+from .noisy_query import (
+    QueryInformation,
+    gaussian_query_capacity,
+    gaussian_query_information,
+    laplace_query_capacity,
+    laplace_query_information,
+    laplace_query_leakage,
+    laplace_query_pml,
+)
 from .noisy_sums import SumQuery
 from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
@@ -25,6 +33,7 @@ __all__ = [
     "GeometricCount",
     "MaxEntropyNoise",
     "Memoised",
+    "QueryInformation",
     "SumQuery",
     "binary_symmetric",
     "binary_symmetric_flip",
@@ -35,11 +44,14 @@ __all__ = [
     "gaussian_delta",
     "gaussian_distortion",
     "gaussian_query_capacity",
+    "gaussian_query_information",
     "gaussian_variance",
     "laplace_count_leakage",
     "laplace_count_pml",
     "laplace_query_capacity",
+    "laplace_query_information",
     "laplace_query_leakage",
+    "laplace_query_pml",
     "mean_deviation_bound",
     "noise_comparison",
     "permute_and_flip",

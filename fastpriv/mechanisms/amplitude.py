@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv import kernels
-from fastpriv._core.rounding import ULP, lowered, raised
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.capacity import matrix_capacity
@@ -134,7 +134,7 @@ def fano_bound(m: int, error: float) -> float:
         return 0.0
     unsure = -math.log1p(-error) * (1.0 - error) + error * math.log(m - 1.0)
     unsure -= error * math.log(error) if error > 0.0 else 0.0
-    return max(0.0, math.log(m) - unsure - 64.0 * ULP * (1.0 + math.log(m)))
+    return max(0.0, math.log(m) - unsure - roundoff(64.0) * (1.0 + math.log(m)))
 
 
 def erfc_up(x: float) -> float:
@@ -152,7 +152,7 @@ def quadrature_step(a: float, scale: float = 1.0) -> tuple[float, float]:
         v = min(_ANGLE / a, 2.0 * math.pi / step)
         size = 3.0 * (1.0 + v) * (2.0 * a * a + 2.0 * a + 8.0)
         rule = size * math.exp(0.5 * v * v - 2.0 * math.pi * v / step)
-        if rule <= ULP * scale:
+        if rule <= roundoff(scale):
             return step, rule + 256.0 * (1.0 + a) ** 2 * _TAIL * scale
         step *= 0.5
 
@@ -174,7 +174,7 @@ def _two_ends(a: float) -> Bracket:
         w * kernels.divergence(1.0, 1.0 + e, -e)
         for w, e in zip(weights.tolist(), excess.tolist(), strict=True)
     )
-    error += value * 512.0 * ULP
+    error += roundoff(value * 512.0)
     return Bracket(value - error, value + error)
 
 
@@ -212,7 +212,7 @@ class Mixture:
             value[part], slope[part] = terms.sum(axis=1), (terms * off).sum(axis=1)
             # Exponents are good to 4 units each, logarithms and sums to 16 and the logs' own size.
             size = weights * (4.0 + square) * (1.0 + square) * (1.0 + square - logs)
-            error[part] = self._error + 16.0 * ULP * size.sum(axis=1)
+            error[part] = self._error + roundoff(16.0) * size.sum(axis=1)
         return value, slope, error
 
     def information(self) -> float:
@@ -231,7 +231,7 @@ class Mixture:
         while len(middle):
             value, slope, error = self.divergences(middle)
             target = max(target, float((value + 2.0 * error).max()) * (1.0 + _FINEST))
-            reach = half * (1.0 + _PLACE_ROUNDING) + 4.0 * ULP * self.a
+            reach = half * (1.0 + _PLACE_ROUNDING) + roundoff(4.0) * self.a
             bound = value + np.abs(slope) * reach + 0.5 * reach * reach + 2.0 * error
             rest = bound > target
             most = max(most, float(bound[~rest].max(initial=0.0)))
@@ -419,7 +419,7 @@ class _Search:
         cuts = [np.linspace(low, high, 2 * _PIECES + 1) for low, high in node]
         x = np.concatenate([[-self.a, self.a], *(cut[1::2] for cut in cuts)])
         half = np.concatenate([[0.0, 0.0], *(np.diff(cut)[::2] for cut in cuts)])
-        half = half * (1.0 + _PLACE_ROUNDING) + 16.0 * ULP * self.a
+        half = half * (1.0 + _PLACE_ROUNDING) + roundoff(16.0) * self.a
         value, slope, error = mixture.divergences(x)
         bounds = value + np.abs(slope) * half + 0.5 * half * half + error * (1.0 + half)
         return raised(float(bounds.max()), 16.0)

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import (
-    ULP,
     exp_down,
     expm1_down,
     log1p_down,
@@ -26,6 +25,7 @@ from fastpriv._core.rounding import (
     lowered,
     raised,
     round_up,
+    roundoff,
 )
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler
@@ -157,8 +157,10 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     lean = -math.expm1(-t)
     turn = -np.expm1(-np.abs(lead)) * np.sign(lead)
     excess = lean * (down * left - up * right) + turn
-    slack = min((64.0 + 64.0 * math.sqrt(n) + 16.0 * t) * ULP, 1.0)
-    error = slack * (lean * (down * left + up * right) + np.abs(turn)) + min(16.0 * t * ULP, 1.0)
+    slack = min(roundoff(64.0 + 64.0 * math.sqrt(n) + 16.0 * t), 1.0)
+    error = slack * (lean * (down * left + up * right) + np.abs(turn)) + min(
+        roundoff(16.0 * t), 1.0
+    )
     likely, other = np.maximum(one, zero), np.minimum(one, zero)
     likelier_one = excess > 0.0
     own = np.where(
@@ -211,7 +213,9 @@ class GeometricCount:
             raise InvalidInput("n must be below 2^61: counts are 64-bit integers")
         self.epsilon = check.real(epsilon, "epsilon", 0.0)
         if self.epsilon == 0.0:
-            raise InvalidInput("epsilon must be above 0: no law on the integers has level 0")
+            raise InvalidInput(
+                "epsilon must be above 0: no distribution on the integers has level 0"
+            )
         self.clamp = check.flag(clamp, "clamp")
 
     @cached_property

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, least_float, lowered, raised
+from fastpriv._core.rounding import least_float, lowered, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.channels import QueryChannel
 from fastpriv.errors import InvalidInput, described
@@ -182,7 +182,7 @@ def exponential_rate(k: int, epsilon: float) -> float:
     (0.415986, 0.5)
     """
     k, epsilon = check.integer(k, "k", 1), check.real(epsilon, "epsilon", least=0.0)
-    check.fits(k, "the law of the output", "use fewer outputs")
+    check.fits(k, "the distribution of the output", "use fewer outputs")
     if epsilon >= raised(math.log(k), 4.0):
         return math.inf
 
@@ -233,7 +233,7 @@ def _formula(k: int, rate: float) -> float:
     if k * rate < _NEAR:
         # The smallest doubles, to which squares of rates round, are added to the rounding.
         return raised(_shortfall(k, rate), 64.0) + 16.0 * math.ulp(0.0)
-    return math.log(k) - exponential_entropy(k, rate) + 64.0 * ULP * (1.0 + math.log(k))
+    return math.log(k) - exponential_entropy(k, rate) + roundoff(64.0) * (1.0 + math.log(k))
 
 
 def _leakage(k: int, rate: float) -> float:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import LEAST, ULP, lowered, raised
+from fastpriv._core.rounding import LEAST, lowered, raised, roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.errors import Infeasible, InvalidInput
@@ -81,8 +81,8 @@ class GaussianChannel:
     --------
     >>> import fastpriv as fp
     >>> channel = fp.mechanisms.GaussianChannel(1.0, 0.5)
-    >>> round(channel.capacity_bound(), 6), f"{channel.capacity(2):.6f}"
-    (0.549306, '[0.500072, 0.500072]')
+    >>> round(channel.capacity_bound(), 6), f"{channel.capacity(2):i.6f}"
+    (0.549306, '[0.500072, 0.500073]')
     """
 
     def __init__(self, T: float, variance: float) -> None:
@@ -92,7 +92,8 @@ class GaussianChannel:
         self._reach = self.T / math.sqrt(self.variance)
         if not 0.0 < self._reach < math.inf:
             raise InvalidInput(
-                f"T = {self.T} and variance = {self.variance} are too far apart for doubles"
+                f"T = {self.T} and variance = {self.variance} are too far apart for doubles. "
+                "Scale the data."
             )
 
     def capacity_bound(self) -> float:
@@ -378,9 +379,9 @@ class GaussianNoise:
     One eigenvalue decomposition, O(n^3), and a Newton iteration in ln w. Eigenvalues of the size of
     their rounding count as zero: such a direction is constant and needs no noise.
 
-    There is no ``sample``, because the low bits of a floating-point Gaussian reveal the signal it
-    was added to (Mironov 2012 for the Laplace mechanism). Round the signal to a grid of step t and
-    add ``MaxEntropyNoise(2, s / t)``, which is drawn exactly.
+    The low bits of a floating-point Gaussian reveal the signal that it was added to (Mironov 2012
+    for the Laplace mechanism). To release data, round the signal to a grid of step t and add
+    ``MaxEntropyNoise(2, s / t)``, which is drawn exactly.
 
     Examples
     --------
@@ -403,7 +404,9 @@ class GaussianNoise:
         values, self._axes = np.linalg.eigh(signal)
         largest = float(np.abs(values).max())
         # Relative to the largest, the error of eigenvalues; a diagonal matrix has its own.
-        self._blur = 8.0 * ULP * len(values) if (signal - np.diag(np.diag(signal))).any() else 0.0
+        self._blur = (
+            roundoff(8.0) * len(values) if (signal - np.diag(np.diag(signal))).any() else 0.0
+        )
         if values.min() < -self._blur * largest:
             raise InvalidInput(
                 f"signal_covariance must not have negative eigenvalues, found {values.min():g}"
@@ -431,6 +434,29 @@ class GaussianNoise:
                 "nothing: there is no noise to add (check .deterministic), or lower the distortion"
             )
         return np.asarray((self._axes * self._noise) @ self._axes.T)
+
+    def sample(self, k: int, rng: Any = None) -> Floats:
+        """Draw noise vectors, for simulations.
+
+        Parameters
+        ----------
+        k : int
+            Number of draws.
+        rng : numpy.random.Generator or int, optional
+            Source of randomness. Default: a generator seeded by the operating system.
+
+        Returns
+        -------
+        ndarray of shape (k, dimensions)
+            Independent normal vectors with mean 0 and covariance ``covariance``. Draws are doubles,
+            so they are not safe to release; see the notes of the class.
+        """
+        count = check.integer(k, "k", 0)
+        check.fits(count * len(self._noise), "the draws", "draw fewer at a time")
+        if self.deterministic:
+            self.covariance  # noqa: B018 - raises, with what to do instead
+        normal = check.generator(rng).standard_normal((count, len(self._noise)))
+        return np.asarray((normal * np.sqrt(self._noise)) @ self._axes.T)
 
     def leakage_bound(self) -> float:
         """Bound on I(X; X + N) in nats, rounded up; 0 if only the mean is released."""
@@ -642,7 +668,7 @@ def _delta(deviation: float, epsilon: float) -> float:
     first = common * float(erfcx((b - a) / math.sqrt(2.0))) if b > a else float(ndtr(a - b))
     second = common * float(erfcx((a + b) / math.sqrt(2.0)))
     # a - b is wrong by an ulp of a + b, and with it the logs of both terms.
-    slack = (16.0 + 4.0 * (1.0 + abs(a - b)) * (a + b)) * ULP
+    slack = roundoff(16.0 + 4.0 * (1.0 + abs(a - b)) * (a + b))
     error = first * math.expm1(min(slack, _LARGEST_EXPONENT)) if first > 0.0 else 0.0
     # Gaussian noise has a positive delta at every level, even if it underflows.
     return min(1.0, max(0.0, first - second) + error + 8.0 * LEAST)

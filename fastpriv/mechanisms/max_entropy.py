@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import ULP, raised
+from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._sampling.power_law import FAR, PowerLaw, Sampler, solve
 from fastpriv.channels import Channel
@@ -164,7 +164,7 @@ class MaxEntropyNoise:
         else:
             wide = self._best(size + D)
         scale = 1.0 + law.entropy + wide.entropy
-        bound = wide.entropy - law.entropy + 64.0 * ULP * scale
+        bound = wide.entropy - law.entropy + roundoff(64.0) * scale
         if law.rate > 0.0 and size < D:
             # H* is concave in the moment with slope ln B: no cancellation for small X. The last
             # term is for the digits in which the noise's own moment may differ from D^p.

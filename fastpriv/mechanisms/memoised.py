@@ -55,7 +55,7 @@ class Memoised:
         self, permanent: AbstractChannel, instantaneous: AbstractChannel | None = None
     ) -> None:
         if not isinstance(permanent, AbstractChannel) or permanent.space.n != 1:
-            raise InvalidInput("permanent must be a channel on one row, the value of a user")
+            raise InvalidInput("permanent must be a channel on one record, the value of a user")
         if instantaneous is not None and (
             not isinstance(instantaneous, AbstractChannel)
             or instantaneous.space != permanent.output_space

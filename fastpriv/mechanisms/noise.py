@@ -42,7 +42,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core.clock import Meter
-from fastpriv._core.rounding import LEAST, ULP, log_up, lowered, raised, round_up
+from fastpriv._core.rounding import (
+    LEAST,
+    log_up,
+    lowered,
+    raised,
+    round_up,
+    roundoff,
+)
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.cliques import mean_questions
 from fastpriv.errors import InvalidInput
@@ -59,7 +66,7 @@ from fastpriv.results import Bracket
 #: Largest answer in units of the noise.
 FURTHEST = 1e150
 #: Relative error of distances, including the directions that are left out.
-BLUR = 64.0 * ULP
+BLUR = roundoff(64.0)
 #: Relative width of answers in further directions that counts as none.
 FLAT = 1e-14
 #: Gaps beyond which normal noise confuses two answers with probability below e^-46.
@@ -121,7 +128,7 @@ def gaussian_table(points: Floats) -> Table:
     step, error = quadrature_step(a, _COARSE)
     rows = _normal(points, step, _window(_COARSE))
     # Exponents matter up to about 50, where they are off by two units each; points are too.
-    return Table(rows, error, (128.0 + 8.0 * a * WINDOW) * ULP)
+    return Table(rows, error, roundoff(128.0 + 8.0 * a * WINDOW))
 
 
 def plane_entries(points: Floats) -> float:
@@ -141,7 +148,7 @@ def plane_table(points: Floats) -> Table:
     step, error = quadrature_step(a, scale)
     first, second = (_normal(points[:, k], step, _window(scale)) for k in range(2))
     rows = (first[:, :, None] * second[:, None]).reshape(len(points), -1)
-    return Table(rows, 8.0 * error, (256.0 + 512.0 * a * WINDOW) * ULP)
+    return Table(rows, 8.0 * error, roundoff(256.0 + 512.0 * a * WINDOW))
 
 
 def _window(scale: float) -> float:
@@ -174,7 +181,7 @@ def laplace_table(points: Floats) -> Table:
     columns.append(0.5 * np.exp(-np.abs(points - points[-1]))[:, None])
     spread = float(points[-1] - points[0])
     error = _RULE * (spread + 6.0)
-    return Table(np.concatenate(columns, axis=1), error, (128.0 + 8.0 * spread) * ULP)
+    return Table(np.concatenate(columns, axis=1), error, roundoff(128.0 + 8.0 * spread))
 
 
 def _closer(points: Floats, gap: float) -> Floats:
@@ -282,7 +289,7 @@ def _laplace_nearby(capacity: float, step: float, most: float) -> float:
     grows from I to at most I' with I' - I <= (e^step - 1) sum p W' |ln(W'/q')|, and by Pinsker's
     inequality the sum is at most I' + sqrt(2 I').
     """
-    error = math.expm1(step) * (1.0 + 8.0 * ULP) if step <= 1.0 else math.inf
+    error = math.expm1(step) * (1.0 + roundoff(8.0)) if step <= 1.0 else math.inf
     for _ in range(8):
         most = min(most, raised(capacity + error * (most + math.sqrt(2.0 * most)), 16.0))
     return most

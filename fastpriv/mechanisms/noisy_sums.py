@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock, Meter
-from fastpriv._core.rounding import LEAST, ULP
+from fastpriv._core.rounding import LEAST, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.searches.selection import best_selection
 from fastpriv._structure.rows import distinct
@@ -156,7 +156,15 @@ def menu_size(sizes: list[int], counts: list[int], steps: int) -> int:
 def check_line(query: SumQuery) -> None:
     """Refuse sums of vectors."""
     if query.dimensions != 1:
-        raise InvalidInput(f"values must be a sum of numbers over rows, got {query!r}")
+        raise InvalidInput(f"values must be a sum of numbers over records, got {query!r}")
+
+
+def integer_scores(query: SumQuery) -> tuple[list[list[int]], int]:
+    """Return the scores of each kind of row as integers, and their common divisor."""
+    check_line(query)
+    ratios = [[v.as_integer_ratio() for v in table[:, 0].tolist()] for table in query.kinds]
+    whole = max(bottom for row in ratios for _, bottom in row)
+    return [[top * (whole // bottom) for top, bottom in row] for row in ratios], whole
 
 
 def all_sums(query: SumQuery) -> tuple[NDArray[Any], int]:
@@ -165,13 +173,10 @@ def all_sums(query: SumQuery) -> tuple[NDArray[Any], int]:
     Scores are multiples of one power of two, so that sums of integers are exact and distinct
     answers stay distinct.
     """
-    check_line(query)
+    scores, whole = integer_scores(query)
     sizes = [len(table) for table in query.kinds]
     number = menu_size(sizes, query.counts, max(query.counts))
     check.fits(number, "the list of types of rows", "use fewer rows, or list the answers", _TYPES)
-    ratios = [[v.as_integer_ratio() for v in table[:, 0].tolist()] for table in query.kinds]
-    whole = max(bottom for row in ratios for _, bottom in row)
-    scores = [[top * (whole // bottom) for top, bottom in row] for row in ratios]
     most = sum(c * max(map(abs, row)) for c, row in zip(query.counts, scores, strict=True))
     kind: Any = np.int64 if most < 1 << 62 else object
     sums = np.zeros(1, kind)
@@ -296,8 +301,8 @@ class _Row:
         self.reach = _length(self.own) + _length(self.ends.points)
         #: Rounding of answers: sums of non-negative numbers over all values, or over kinds.
         columns, dimensions = sum(map(len, self.tables)), self.own.shape[1]
-        self.error = self.reach * (4.0 * columns + 8.0 * dimensions + 64.0) * ULP
-        self.end_error = self.reach * 4.0 * len(tables) * ULP
+        self.error = roundoff(self.reach * (4.0 * columns + 8.0 * dimensions + 64.0))
+        self.end_error = roundoff(self.reach * 4.0 * len(tables))
 
     def _ends(self) -> Menu:
         """Return the extreme sums of the other rows."""
@@ -393,7 +398,7 @@ class _Row:
             return 0.0, 0.0, found
         scores, sums = self.own / self.reach, self.ends.points / self.reach  # squares in range
         own, ends, mixed = _squares(scores), _squares(sums), scores @ sums.T
-        error, widest = 4.0 * (scores.shape[1] + 8) * ULP, max(0.0, float(ends.max()))
+        error, widest = roundoff(4.0 * (scores.shape[1] + 8)), max(0.0, float(ends.max()))
         bounds = np.tril((np.sqrt(np.maximum(own, 0.0)) + math.sqrt(widest)) ** 2, -1)
         while True:
             a, b = divmod(int(bounds.argmax()), self.m)
@@ -437,7 +442,7 @@ class _Row:
         points = self.own + self.ends.points[places]
         squares = _squares(points / self.reach)
         np.fill_diagonal(squares, math.inf)
-        nearest = max(0.0, float(squares.min()) - 4.0 * (points.shape[1] + 8) * ULP)
+        nearest = max(0.0, float(squares.min()) - roundoff(4.0 * (points.shape[1] + 8)))
         half = 0.5 * (math.sqrt(nearest) * self.reach * (1.0 - BLUR) - self.end_error)
         error = 0.5 * (self.m - 1.0) * erfc_up(half / math.sqrt(2.0))
         types, even = [self.ends.types[r] for r in places], np.full(self.m, 1.0 / self.m)

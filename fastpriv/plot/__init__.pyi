@@ -1,20 +1,24 @@
 from .channels import balance, leakage
-from .papers import mean_deviation, noise, threshold_query
-from .profiles import bayes_risk, composition, profile, renyi, roc, type_two_error
-from .results import exact, implications, levels, tradeoff
+from .papers import matrix, mean_deviation, noise, relaxation, threshold_query
+from .profiles import bayes_risk, composition, profile, renyi, risks, roc, type_two_error
+from .results import exact, frequencies, implications, levels, tradeoff
 
 __all__ = [
     "balance",
     "bayes_risk",
     "composition",
     "exact",
+    "frequencies",
     "implications",
     "leakage",
     "levels",
+    "matrix",
     "mean_deviation",
     "noise",
     "profile",
+    "relaxation",
     "renyi",
+    "risks",
     "roc",
     "threshold_query",
     "tradeoff",

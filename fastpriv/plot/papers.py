@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpriv._core import validation as check
 from fastpriv._drawing.safe import stairs
-from fastpriv._drawing.style import STYLES, axes, finish, mark, number
+from fastpriv._drawing.style import INK, STYLES, axes, finish, mark, number, readable_logarithm
+from fastpriv.design.closed_forms import h
+from fastpriv.design.ratio_programs import solve_pd_dp, solve_pd_i
+from fastpriv.errors import InvalidInput, described
+from fastpriv.measures.inputs import as_channel
 from fastpriv.mechanisms.counting import threshold_query_bound
 from fastpriv.mechanisms.gaussian import mean_deviation_bound as bound
 from fastpriv.mechanisms.gaussian import noise_comparison
+from fastpriv.priors.base import as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
-__all__ = ["mean_deviation", "noise", "threshold_query"]
+    from fastpriv.channels import AbstractChannel
+    from fastpriv.priors import Distribution
+
+__all__ = ["matrix", "mean_deviation", "noise", "relaxation", "threshold_query"]
+
+#: Most entries of a matrix whose probabilities are written out.
+_WRITTEN = 600
+#: Darkness from which on the probability is written in white.
+_DARK = 0.6
+
+#: Share of the largest bound below which a bound is not shown.
+_INVISIBLE = 1e-12
 
 
 def threshold_query(
@@ -31,9 +49,9 @@ def threshold_query(
     Parameters
     ----------
     sizes : sequence of int
-        Numbers of rows, one colour each.
+        Numbers of records, one colour each.
     chances : sequence of float
-        Chances that a row holds a one, one line style each.
+        Probabilities that a record is one, one line style each.
     ax : matplotlib Axes, optional
         Where; by default new ones.
     legend : bool or str
@@ -51,17 +69,20 @@ def threshold_query(
         bounds = np.array([threshold_query_bound(n, t, p) for t in thresholds])
         # A higher threshold leaks more, so that a step is as high as its end.
         steps = stairs(np.array(thresholds) / n, bounds, ahead=True)
-        curves.append((i, j, f"{n} rows, chance {p:g}", steps))
+        curves.append((i, j, f"{n} records, probability {p:g}", steps))
     ax = axes(ax)
     for i, j, label, steps in curves:
         ax.plot(*steps, STYLES[j % len(STYLES)], label=label, **mark(i))
     ax.set_yscale("log")
     finish(
         ax,
-        "threshold, as a fraction of the rows",
+        "threshold, as a fraction of the records",
         "upper bound on the leakage (nats)",
         legend=legend,
     )
+    highest = max((float(steps[1].max()) for *_, steps in curves), default=1.0)
+    ax.set_ylim(_INVISIBLE * highest, 3.0 * highest)
+    readable_logarithm(ax)
     return ax
 
 
@@ -140,7 +161,7 @@ def mean_deviation(
     --------
     >>> import fastpriv as fp
     >>> fp.plot.mean_deviation(epsilons=[1.0]).get_xlabel()
-    'number of rows'
+    'number of records'
     """
     sizes = np.unique(np.geomspace(1, 10_000, 400).astype(int)).tolist()
     curves = [[bound(T, e, tau, n, balance=balance) for n in sizes] for e in epsilons]
@@ -151,5 +172,105 @@ def mean_deviation(
         line = ax.plot(*steps, label=f"epsilon {epsilon:g}", **mark(j))[0]
         ax.axhline(limits[j], linestyle=":", color=line.get_color())
     ax.set_xscale("log")
-    finish(ax, "number of rows", f"bound on the chance of a deviation of {tau:g}", legend=legend)
+    name = f"bound on the probability of a deviation of {tau:g}"
+    finish(ax, "number of records", name, legend=legend)
+    return ax
+
+
+def relaxation(
+    prior: Distribution | ArrayLike,
+    epsilons: Sequence[float] | None = None,
+    ax: Axes | None = None,
+    legend: bool | str = True,
+) -> Axes:
+    """Draw the optima of PD-I and PD-DP above their relaxation (Wang-Ying-Zhang 2015, Figure 3).
+
+    R-PD at level e is a relaxation of PD-I at e, and of PD-DP at e - eps_X. So h(e) is at most the
+    smallest distortion of either.
+
+    Parameters
+    ----------
+    prior : Distribution or 1-D array
+        Distribution of the databases, with eps_X finite.
+    epsilons : sequence of float, optional
+        Levels e of identifiability, at least eps_X. Default: 25 levels from eps_X on.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.relaxation(fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2]), [0.5, 1.0, 1.5])
+    >>> ax.get_xlabel()
+    'level of identifiability (nats)'
+    """
+    law = as_prior(prior)
+    spread, n, m = law.epsilon_x(), law.space.n, law.space.sizes
+    if spread == np.inf:
+        raise InvalidInput("prior must give every database a positive probability.")
+    if epsilons is None:
+        levels = np.linspace(spread * (1.0 + 1e-9), max(2.0 * spread, spread + 2.0), 25)
+    else:
+        levels = np.sort(check.floats(epsilons, "epsilons", 1))
+        if not len(levels) or levels[0] < spread:
+            raise InvalidInput(
+                f"epsilons must be levels of at least eps_X = {spread:g}; got {described(epsilons)}"
+            )
+    identifiable = [solve_pd_i(law, float(e)).value for e in levels]
+    private = [solve_pd_dp(law, float(max(e - spread, 0.0))).value for e in levels]
+    relaxed = np.array([float(h(e, n, m)) for e in levels.tolist()])
+    ax = axes(ax)
+    lines = [
+        ("PD-DP at the level less eps_X", private, "-"),
+        ("PD-I", identifiable, "-"),
+        ("R-PD: h of the level", relaxed, "--"),
+    ]
+    for j, (label, values, style) in enumerate(lines):
+        # Distortions fall with the level: a step as high as its start can be attained.
+        steps = stairs(levels, np.array(values), ahead=j == len(lines) - 1)
+        ax.plot(*steps, style, label=label, **mark(j))
+    ax.set_ylim(bottom=0.0)
+    finish(ax, "level of identifiability (nats)", "smallest expected distortion", legend=legend)
+    return ax
+
+
+def matrix(channel: AbstractChannel | ArrayLike, ax: Axes | None = None) -> Axes:
+    """Draw the probability of each output for each database (Wu-Xia-He 2020, Figure 1).
+
+    The paper draws the matrix of Example 1 as a cube with the axes x_1, x_2 and y. Here the planes
+    of equal x_1 are below each other, with a line between them.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism, with up to 600 entries.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> example = fp.mechanisms.binary_symmetric([1, 0, 0, 1, 0, 0], 0.25, [3, 2])
+    >>> [label.get_text() for label in fp.plot.matrix(example).get_yticklabels()]
+    ['0, 0', '0, 1', '1, 0', '1, 1', '2, 0', '2, 1']
+    """
+    mechanism = as_channel(channel)
+    count = mechanism.space.size
+    check.fits(count * mechanism.output_space.size, "the figure", "draw fewer", _WRITTEN)
+    table = mechanism.matrix()
+    names = [", ".join(map(str, row)) for row in mechanism.space.rows(np.arange(count)).tolist()]
+    ax = axes(ax, (2.0 + 0.6 * table.shape[1], 1.2 + 0.36 * count))
+    ax.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    for (x, y), value in np.ndenumerate(table):
+        colour = "white" if value > _DARK else INK
+        ax.text(y, x, number(float(value)), ha="center", va="center", color=colour, fontsize=8)
+    plane = count // mechanism.space.sizes[0]
+    for edge in range(plane, count, plane) if mechanism.space.n > 1 else ():
+        ax.axhline(edge - 0.5, color=INK, linewidth=1.0)
+    ax.set_yticks(range(count), names, fontsize="small")
+    ax.set_xticks(range(table.shape[1]))
+    ax.set_xlabel("output y", fontsize="small")
+    ax.set_ylabel("database x", fontsize="small")
     return ax

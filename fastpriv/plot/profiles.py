@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import exp_down, exp_up, lowered, raised
 from fastpriv._drawing.safe import below_lines, highest, refined, stairs
-from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain
+from fastpriv._drawing.style import INK, axes, band, finish, look, number, plain, right_label
 from fastpriv.accounting import PrivacyProfile
+from fastpriv.channels import Channel
 from fastpriv.errors import InvalidInput, described, short
 from fastpriv.measures.inputs import as_channel
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.results import Bracket
 
-__all__ = ["bayes_risk", "composition", "profile", "renyi", "roc", "type_two_error"]
+__all__ = ["bayes_risk", "composition", "profile", "renyi", "risks", "roc", "type_two_error"]
 
 #: Epsilons of a curve to begin with.
 _POINTS = 9
@@ -52,6 +54,11 @@ _BENDS = 256
 _LARGEST = sys.float_info.max
 #: Smallest delta that can be drawn.
 _LEAST = 1e-300
+#: The line of a mechanism whose output does not depend on the data.
+_REFERENCE: Any = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
+_NOTHING = "output independent of the data"
+#: Letters of a name in a legend.
+_LONGEST = 60
 #: Most steps: a double does not distinguish larger numbers.
 _COUNTED = 2**53
 
@@ -98,7 +105,7 @@ def profile(
     if not mechanisms:
         raise InvalidInput("channels must be one channel or PrivacyProfile or more; got none.")
     drawn = _profiles(mechanisms)
-    names = _names(labels, len(drawn))
+    names = _names(labels, mechanisms)
     start = max(curve.delta(0.0).upper for curve in drawn)
     if start > 0.0:
         floor = max(min(floor, 1e-3 * start), _LEAST)
@@ -130,15 +137,36 @@ def _profiles(
     ]
 
 
-def _names(labels: Sequence[str] | None, count: int) -> list[str]:
+def _names(
+    labels: Sequence[str] | None,
+    mechanisms: Sequence[AbstractChannel | PrivacyProfile | ArrayLike],
+) -> list[str]:
+    """Return the given names, or what each mechanism is in words; equal ones are numbered."""
+    count = len(mechanisms)
     if labels is None:
-        return ["mechanism"] if count == 1 else [f"mechanism {i + 1}" for i in range(count)]
+        found = [_title(given) for given in mechanisms]
+        return [
+            plain(name if found.count(name) == 1 else f"{name} ({i + 1})")
+            for i, name in enumerate(found)
+        ]
     names = None if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     if names is None or len(names) != count:
         raise InvalidInput(
             f"labels must hold {count} names, one for each line, got {described(labels)}"
         )
     return [plain(name) for name in names]
+
+
+def _title(mechanism: AbstractChannel | PrivacyProfile | ArrayLike) -> str:
+    """Return what a mechanism is, in few words."""
+    if isinstance(mechanism, PrivacyProfile):
+        name = mechanism.title
+    else:
+        channel = as_channel(mechanism)
+        name = repr(channel)
+        if type(channel) is Channel:
+            name = f"matrix of {channel.space.size} x {channel.output_space.size}"
+    return textwrap.shorten(name, _LONGEST, placeholder=" ...")
 
 
 def _reach(curve: PrivacyProfile, floor: float) -> float:
@@ -179,7 +207,7 @@ def _sampled(curve: PrivacyProfile, right: float, floor: float) -> dict[float, B
 def _end(curve: PrivacyProfile, right: float) -> str:
     """Say in words how a curve ends."""
     never, level = _never_below(curve), curve.epsilon(0.0).upper
-    if never > 0.0:
+    if never > _LEAST:
         return f": never below {number(never)}"
     return f": 0 from epsilon {number(level)} on" if level <= right else ""
 
@@ -259,6 +287,73 @@ def composition(
     return ax
 
 
+def risks(
+    make: Callable[[float], PrivacyProfile],
+    noise: ArrayLike,
+    *,
+    delta: float = 1e-5,
+    fpr: float = 0.01,
+    ax: Axes | None = None,
+    legend: bool | str = True,
+) -> Axes:
+    """Draw epsilon, the advantage of a test and its true-positive rate against the noise.
+
+    The advantage is the largest true-positive rate minus the false-positive rate, delta(0). Lines
+    are upper bounds, as stairs that hold between the computed amounts of noise as well.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the profile for an amount of noise; more noise must not make it worse.
+    noise : 1-D array
+        Two amounts of noise or more, rising and positive.
+    delta : float
+        Delta of epsilon.
+    fpr : float
+        False-positive rate of the true-positive rate.
+    ax : matplotlib Axes, optional
+        Where; by default new ones. Epsilon is on the axis at the right.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> ax = fp.plot.risks(fp.accounting.PrivacyProfile.gaussian, [0.5, 1.0, 2.0, 4.0])
+    >>> ax.get_xlabel()
+    'noise multiplier'
+    """
+    if not callable(make):
+        raise InvalidInput(f"make must be a function that returns a profile; got {described(make)}")
+    at = check.floats(noise, "noise", 1)
+    if len(at) < 2 or not (np.all(at > 0.0) and np.all(np.diff(at) > 0.0)):
+        raise InvalidInput("noise must be two positive numbers or more, rising")
+    level = check.real(delta, "delta", least=0.0, most=1.0)
+    rate = check.real(fpr, "fpr", least=0.0, most=1.0)
+    made = [make(x) for x in at.tolist()]
+    for each in made:
+        if not isinstance(each, PrivacyProfile):
+            raise InvalidInput(f"make must return a PrivacyProfile; got {described(each)}")
+    lines = [
+        (_ends(each.delta(0.0) for each in made), "advantage, TPR - FPR"),
+        (_ends(each.tpr(rate) for each in made), f"TPR at FPR {number(rate)}"),
+    ]
+    levels = _ends(each.epsilon(level) for each in made)
+    ax = axes(ax)
+    for i, (bounds, name) in enumerate(lines):
+        band(ax, at, *bounds, name, rising=False, **look(i))
+    ax.set_ylim(0.0, 1.02)
+    ax.set_xscale("log")
+    right = ax.twinx()
+    style = look(2)
+    band(right, at, *levels, f"epsilon at delta {number(level)}", rising=False, **style)
+    right.set_yscale("log")
+    right_label(right, "epsilon (nats)", style["color"])
+    ax.plot([], [], label=f"epsilon at delta {number(level)} (right axis)", **style)
+    finish(ax, "noise multiplier", "advantage and true-positive rate", legend=legend)
+    return ax
+
+
 def type_two_error(
     *mechanisms: AbstractChannel | PrivacyProfile | ArrayLike,
     labels: Sequence[str] | None = None,
@@ -287,7 +382,7 @@ def type_two_error(
     'type I error'
     """
     ax = _curves(mechanisms, labels, _errors, ax)
-    ax.plot([0.0, 1.0], [1.0, 0.0], color="0.6", linewidth=0.8, linestyle=":")
+    ax.plot([0.0, 1.0], [1.0, 0.0], label=_NOTHING, **_REFERENCE)
     finish(ax, "type I error", "smallest type II error", legend=legend)
     return ax
 
@@ -313,7 +408,7 @@ def roc(
     'largest true-positive rate'
     """
     ax = _curves(mechanisms, labels, _rates, ax)
-    ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8, linestyle=":")
+    ax.plot([0.0, 1.0], [0.0, 1.0], label=_NOTHING, **_REFERENCE)
     finish(ax, "false-positive rate", "largest true-positive rate", legend=legend)
     return ax
 
@@ -339,7 +434,7 @@ def bayes_risk(
     'smallest error of a guess'
     """
     ax = _curves(mechanisms, labels, _risks, ax)
-    ax.plot([0.0, 0.5, 1.0], [0.0, 0.5, 0.0], color="0.6", linewidth=0.8, linestyle=":")
+    ax.plot([0.0, 0.5, 1.0], [0.0, 0.5, 0.0], label=_NOTHING, **_REFERENCE)
     finish(ax, "prior probability of one of two", "smallest error of a guess", legend=legend)
     return ax
 
@@ -389,7 +484,7 @@ def _curves(
     if not mechanisms:
         raise InvalidInput("profiles must be one channel or PrivacyProfile or more; got none.")
     drawn = _profiles(mechanisms)
-    names = _names(labels, len(drawn))
+    names = _names(labels, mechanisms)
     lines = [bounds(curve) for curve in drawn]
     ax = axes(ax)
     for i, line in enumerate(lines):

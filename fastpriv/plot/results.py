@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from fastpriv._drawing.style import FAMILY, INK, axes
+import numpy as np
+
+from fastpriv._drawing.style import FAMILY, INK, axes, finish, plain
 from fastpriv._text.numbers import up
 from fastpriv.design.tradeoff import TradeoffCurve, tradeoff_curve
 from fastpriv.errors import InvalidInput, described
 from fastpriv.notions.implications import Implications
 from fastpriv.notions.registry import NOTIONS
+from fastpriv.releasing.frequencies import Frequencies
 from fastpriv.results import Bracket
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from fastpriv.design.exact.curve import ExactCurve
     from fastpriv.priors import Distribution
 
-__all__ = ["exact", "implications", "tradeoff"]
+__all__ = ["exact", "frequencies", "implications", "levels", "tradeoff"]
 
 #: Colour, hatching and name of each scope.
 _LOOKS = {
@@ -33,6 +37,8 @@ _LOOKS = {
 _FAR = 100.0
 #: Most decades of a logarithmic axis.
 _DECADES = 9
+#: Most values of a column.
+_VALUES = 40
 #: Characters in a line of a title.
 _WRAP = 26
 
@@ -44,9 +50,10 @@ def tradeoff(
 
     The figure of Wang-Ying-Zhang 2015. The best identifiability and differential privacy levels
     differ by at most eps_X. The smallest mutual information has its own axis, because it counts
-    nats of the whole database. Stars mark eps_hat and eps_tilde, up to which the levels share the
-    curve h^-1(D). Between computed points the lines are upper bounds: every level on them can be
-    reached.
+    nats of the whole database. Thin lines are the bounds of Theorem 1; for identifiability from
+    above they are Main Result 1 of the poster, or eps_tilde where it is smaller. Stars mark eps_hat
+    and eps_tilde, up to which the levels share the curve h^-1(D). Between computed points the lines
+    are upper bounds: every level on them can be reached.
 
     Parameters
     ----------
@@ -100,6 +107,87 @@ def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = Tru
     return curve.plot(ax, legend=legend)
 
 
+def frequencies(
+    estimated: Frequencies,
+    column: Hashable | None = None,
+    *,
+    ax: Axes | None = None,
+    legend: bool | str = True,
+) -> Axes:
+    """Draw estimated counts of the values of a column, with their confidence intervals.
+
+    A dot is an unbiased estimate and a bar its interval, which lies within 0 and the number of
+    records. An estimate outside its interval is open: noise made it an impossible count.
+
+    Parameters
+    ----------
+    estimated : Frequencies
+        The result of :func:`fastpriv.estimate_frequencies`.
+    column : hashable, optional
+        The column, or a tuple of columns that were estimated jointly. By default the first one.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+    legend : bool or str
+        Whether there is one, above the axes; or its place inside, such as "upper right".
+
+    Returns
+    -------
+    matplotlib Axes
+        At most 40 values; the label states how many are left out.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> import numpy as np
+    >>> released = fp.release(np.repeat([0, 1, 2], 500), domain=3, epsilon=2.0, rng=1)
+    >>> fp.plot.frequencies(fp.estimate_frequencies(released)).get_xlabel()
+    'estimated number of records'
+    """
+    if not isinstance(estimated, Frequencies):
+        raise InvalidInput(
+            f"estimated must be a result of estimate_frequencies; got {described(estimated)}."
+        )
+    name = next(iter(estimated.columns)) if column is None else column
+    part = estimated[name]
+    shown = min(len(part.values), _VALUES)
+    names = [_value(value) for value in part.values[:shown]]
+    outside = part.outside[:shown]
+    ax = axes(ax, (6.4, 1.3 + 0.3 * shown))
+    ax.axvline(0.0, color="0.8", linewidth=0.8)
+    at = np.arange(shown)
+    ax.hlines(at, part.lower[:shown], part.upper[:shown], color=FAMILY[0], linewidth=5, alpha=0.35)
+    ax.plot([], [], color=FAMILY[0], linewidth=5, alpha=0.35, label=_interval(estimated))
+    for which, fill, label in (
+        (~outside, FAMILY[0], "estimate"),
+        (outside, "white", "estimate outside its interval"),
+    ):
+        if which.any():
+            dots = part.estimates[:shown][which]
+            ax.plot(dots, at[which], "o", color=FAMILY[0], markerfacecolor=fill, label=label)
+    ax.set_ylim(shown - 0.5, -0.5)
+    title = " x ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+    left = len(part.values) - shown
+    finish(
+        ax,
+        "estimated number of records",
+        f"values of {plain(title).strip()}" + (f" ({left:,} more)" if left else ""),
+        legend=legend,
+    )
+    ax.set_yticks(at, names, parse_math=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _interval(estimated: Frequencies) -> str:
+    return f"{100 * estimated.confidence:g} % interval"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return "(missing)" if value is None else plain(value)
+
+
 def implications(derived: Implications, ax: Axes | None = None) -> Axes:
     """Draw which guarantee implies which, as an outline: each box below its premise.
 
@@ -149,7 +237,7 @@ def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -
         for slug, level in audit.levels.items()
         if level.unit == "nats" and level.scope in _LOOKS and NOTIONS[slug].display != "row"
     ]
-    ax = axes(ax, (6.4, 1.2 + 0.34 * len(bars)))
+    ax = axes(ax, (6.4, 1.2 + 0.4 * len(bars)))
     pairs = [v if isinstance(v := level.value, Bracket) else Bracket(v, v) for level in bars]
     finite = [pair.upper for pair in pairs if 0.0 < pair.upper < math.inf]
     most, smallest = max(finite, default=1.0), min(finite, default=1.0)

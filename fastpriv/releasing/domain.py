@@ -128,7 +128,10 @@ def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domai
 
 def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
-        raise InvalidInput(f"the domain of column {described(name)} lists no values")
+        raise InvalidInput(
+            f"the domain of column {described(name)} lists no values. "
+            "List every value that can occur."
+        )
     seen: set[Hashable] = set()
     for value in values:
         if not isinstance(value, Hashable):
@@ -139,7 +142,8 @@ def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if value in seen:
             raise InvalidInput(
                 f"the domain of column {described(name)} lists {described(value)} twice (1, 1.0 "
-                "and True are one)"
+                "and True are one). "
+                "Remove one of them."
             )
         seen.add(value)
     return values

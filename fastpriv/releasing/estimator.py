@@ -16,6 +16,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv.channels import AbstractChannel
@@ -80,7 +81,8 @@ class SymmetricAxis(Axis):
         if gap < 1.0 / _CONDITION:
             raise InvalidInput(
                 "the mechanism cannot be undone: at a level this close to 0 the released values "
-                "say next to nothing about the true ones"
+                "say next to nothing about the true ones. "
+                "Release at a larger epsilon."
             )
         self.off, self.gap = off, gap
         self.other = off * (1.0 - off) / gap**2
@@ -305,16 +307,22 @@ class Estimator:
 def expected_errors(
     channel: AbstractChannel, unit: str, domain: Domain, n: int
 ) -> dict[object, float]:
-    """Return the standard error of a count of each column, before anything is drawn.
+    """Return the standard error of a count of each column, before anything is drawn."""
+    places = enumerate(domain.columns)
+    return {name: expected_error(channel, unit, domain, n, (j,)) for j, name in places}
+
+
+def expected_error(
+    channel: AbstractChannel, unit: str, domain: Domain, n: int, choice: Places
+) -> float:
+    """Return the standard error of a joint count of the chosen columns, before anything is drawn.
 
     It is for n records whose values are equally common; infinite if the mechanism cannot be undone.
     """
-    errors: dict[object, float] = dict.fromkeys(domain.columns, math.inf)
     with suppress(InvalidInput, TooLarge):
         estimator = Estimator(channel, unit, domain)
-        for j, name in enumerate(domain.columns):
-            with suppress(InvalidInput, TooLarge):
-                start = shape_of(domain, estimator.needs((j,)))
-                uniform = np.full(start, n / math.prod(start))
-                errors[name] = math.sqrt(float(estimator.moments(uniform, (j,))[1].max()))
-    return errors
+        start = shape_of(domain, estimator.needs(choice))
+        check.fits(math.prod(start), "the counts", "choose fewer columns")
+        uniform = np.full(start, n / math.prod(start))
+        return math.sqrt(float(estimator.moments(uniform, choice)[1].max()))
+    return math.inf

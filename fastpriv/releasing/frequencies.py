@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv._core import validation as check
+from fastpriv._core.extras import progress_bar
 from fastpriv._core.validation import Floats
 from fastpriv._structure.rows import RowKernel
 from fastpriv._text.tabular import Tabular
@@ -216,6 +217,8 @@ def estimate_frequencies(
     confidence: float = 0.95,
     simultaneous: bool = False,
     method: str = "unbiased",
+    delimiter: str = ",",
+    progress: bool = False,
 ) -> Frequencies:
     """Estimate how often each value occurred in the table before it was released.
 
@@ -249,6 +252,10 @@ def estimate_frequencies(
         How counts are estimated: by the unbiased inverse, or by the iterative Bayesian update,
         which finds the non-negative counts of largest likelihood. Standard errors and intervals
         belong to the unbiased estimates in either case.
+    delimiter : str
+        What separates the fields of a CSV file.
+    progress : bool
+        Show a progress bar on a terminal while a file is read, if tqdm is installed.
 
     Returns
     -------
@@ -299,14 +306,17 @@ def estimate_frequencies(
         released = released.table
     if isinstance(mechanism, SupportChannel) and isinstance(released, np.ndarray):
         return _of_messages(released, mechanism, domain, _Interval(confidence, simultaneous))
-    source = open_table(_records(released))
+    check.flag(progress, "progress")
+    source = open_table(_records(released), delimiter=delimiter)
     report = mechanism if isinstance(mechanism, ReleaseReport) else None
     if isinstance(mechanism, ReleaseReport):
         if domain is not None and not _same(domains.read(domain), mechanism.domain):
             raise InvalidInput("the domain is not that of the release; leave it to the report")
         domain, mechanism = mechanism.domain, mechanism.channel
     if mechanism is None:
-        raise InvalidInput("say what the table went through: mechanism= a channel or a report")
+        raise InvalidInput(
+            "mechanism must be the channel or the report of the release; got none. Give mechanism=."
+        )
     if domain is None:
         raise domains.refuse(source.columns)
     check.word(method, "method", ("unbiased", "bayesian"))
@@ -324,15 +334,17 @@ def estimate_frequencies(
     counts: _Codes | _Messages
     if isinstance(acting, ColumnsChannel):
         if method != "unbiased":
-            raise InvalidInput("messages of local mechanisms have unbiased estimates only")
+            raise InvalidInput(
+                "messages of local mechanisms have unbiased estimates only. Use method='unbiased'."
+            )
         joint = size <= _LISTED and _can_cross(acting, declared, chosen, columns is not None)
         choices = [*singles, chosen] if joint else singles
-        counts = _Messages(source, acting, declared, choices, expected)
+        counts = _Messages(source, acting, declared, choices, expected, progress)
     else:
         joint = size <= _LISTED
         choices = [*singles, chosen] if joint else singles
         plan = plan_of(as_channel(mechanism), declared, source.rows)
-        counts = _Codes(source, plan, choices, expected)
+        counts = _Codes(source, plan, choices, expected, progress)
     _check_released(counts, report)
     interval = _Interval(confidence, simultaneous)
 
@@ -373,7 +385,9 @@ def _of_messages(
     given = channel.checked_reports(messages)
     n = len(given)
     if not n:
-        raise InvalidInput("there are no messages, so there is nothing to estimate")
+        raise InvalidInput(
+            "there are no messages, so there is nothing to estimate. Give one message or more."
+        )
     part = interval.around(n, declared.values[0], *channel.moments(channel.tally(given), n))
     _warn_if_impossible(part, n, declared.columns)
     return Frequencies(n, interval.confidence, {declared.columns[0]: part}, None)
@@ -392,7 +406,7 @@ def _can_cross(channel: ColumnsChannel, domain: Domain, places: Places, required
         raise InvalidInput(
             f"columns must have values, not messages, for a cross-tabulation; column "
             f"{described(domain.columns[messages[0]])} holds messages of a local mechanism. "
-            "Estimate one column at a time, or release without mechanism="
+            "Estimate one column at a time, or release without mechanism= (--mechanism)."
         )
     return False
 
@@ -400,7 +414,9 @@ def _can_cross(channel: ColumnsChannel, domain: Domain, places: Places, required
 def _check_released(counts: _Codes | _Messages, report: ReleaseReport | None) -> None:
     """Refuse a table without records, and one that is not the table of the report."""
     if not counts.n:
-        raise InvalidInput("the table has no records, so there is nothing to estimate")
+        raise InvalidInput(
+            "the table has no records, so there is nothing to estimate. Give a table with records."
+        )
     if report is not None and counts.n != report.n:
         raise InvalidInput(
             f"the table has {short(counts.n)} records, but the report is of a release of "
@@ -455,7 +471,12 @@ class _Codes:
     """Counts of released codes, and the estimator that undoes their mechanism."""
 
     def __init__(
-        self, source: Table, plan: Plan, choices: Sequence[Places], expected: Digest | None
+        self,
+        source: Table,
+        plan: Plan,
+        choices: Sequence[Places],
+        expected: Digest | None,
+        progress: bool,
     ) -> None:
         domain = plan.domain
         self._estimator = Estimator(plan.channel, plan.unit, domain)
@@ -464,7 +485,7 @@ class _Codes:
             self._counts = source.counted(domain, needed, expected)
         else:
             self._counts = Counts(domain, needed, expected)
-            for digits in source.chunks(domain):
+            for digits in source.chunks(domain, progress):
                 self._counts.add(digits)
         self.n, self.digest = self._counts.n, self._counts.digest
 
@@ -487,6 +508,7 @@ class _Messages:
         domain: Domain,
         choices: Sequence[Places],
         expected: Digest | None,
+        progress: bool,
     ) -> None:
         self.n, self._domain, self._columns = 0, domain, channel.columns
         self.digest = None if expected is None else Digest(expected.key)
@@ -494,8 +516,11 @@ class _Messages:
         # A digest is of whole records.
         every = range(len(domain.columns))
         read = every if expected is not None else sorted({j for choice in choices for j in choice})
-        for cells in source.cells([domain.columns[j] for j in read]):
-            self._add({j: self._integers(j, part) for j, part in zip(read, cells, strict=True)})
+        with progress_bar(None, "records", progress) as bar:
+            for cells in source.cells([domain.columns[j] for j in read]):
+                before = self.n
+                self._add({j: self._integers(j, part) for j, part in zip(read, cells, strict=True)})
+                bar.update(self.n - before)
 
     def _add(self, integers: dict[int, Any]) -> None:
         """Count more records, given by the integers of each column."""
@@ -544,7 +569,10 @@ def _codes(values: Sequence[Any], name: Hashable, domain: Domain) -> NDArray[np.
         spelt = {"" if v is None else str(v): v for v in domain.values[domain.columns.index(name)]}
         codes = code_table(name, domain, [spelt.get(str(value), value) for value in listed])[:-1]
     if (codes < 0).any():
-        raise InvalidInput(f"column {described(name)} holds a value that its domain does not list")
+        raise InvalidInput(
+            f"column {described(name)} holds a value that its domain does not list. "
+            "Give the domain of the release."
+        )
     return codes[np.array(numbers, dtype=np.int64)]
 
 

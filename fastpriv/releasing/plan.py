@@ -143,7 +143,7 @@ class Plan:
         raise InvalidInput(
             f"the prior is on {given.space!r}, but the mechanism on {space!r}; give the "
             "distribution of one record"
-            + (", or of the table row by row" if self.unit == TABLE else "")
+            + (", or of the table record by record" if self.unit == TABLE else "")
         )
 
 

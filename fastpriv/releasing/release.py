@@ -106,6 +106,8 @@ class ReleaseFile:
         Whether existing files may be replaced.
     progress : bool
         Show a progress bar on a terminal while a file is read, if tqdm is installed.
+    delimiter : str
+        What separates the fields of a CSV file, both of the original and of the released one.
 
     Notes
     -----
@@ -126,6 +128,7 @@ class ReleaseFile:
     report: str | os.PathLike[str] | None = None
     overwrite: bool = False
     progress: bool = False
+    delimiter: str = ","
 
 
 def release(
@@ -251,7 +254,7 @@ def release(
         if target is not None:
             check.path(target, what)
             check_apart(Path(target), *_paths(books))
-    source = open_table(table, files.path, files.overwrite)
+    source = open_table(table, files.path, files.overwrite, files.delimiter)
     declared = _domain(source, domain, mechanism, accepted)
     plan = choose(
         declared,
@@ -292,7 +295,10 @@ def release(
             receipt = payment.receipt
         run.write(writer, source, files.progress)
         if run.n == 0:
-            raise InvalidInput("the table has no records, so there is nothing to release")
+            raise InvalidInput(
+                "the table has no records, so there is nothing to release. "
+                "Give a table with records."
+            )
         if planned is None:
             planned = measured(plan, prior, run.n, secure=run.secure, notes=notes)
         elif planned.n != run.n:
@@ -301,7 +307,8 @@ def release(
                 "when it was drawn; nothing was released; release it once it no longer changes"
             )
         private = {f"changed {plan.counted}": run.changed}
-        written = replace(planned, private=private, receipt=receipt, digest=run.digest)
+        file = None if files.path is None else Path(files.path).name
+        written = replace(planned, private=private, receipt=receipt, digest=run.digest, file=file)
         if page is not None:
             page.write(written.to_json().encode() + b"\n")
     return Release(writer.table, written)
@@ -394,7 +401,9 @@ def _charged(
         n += len(digits)
         digests = [digest.plus(digits) for digest in digests]
     if n == 0:
-        raise InvalidInput("the table has no records, so there is nothing to release")
+        raise InvalidInput(
+            "the table has no records, so there is nothing to release. Give a table with records."
+        )
     planned = measured(plan, prior, n, secure=secure, notes=notes)
     payment.charge(planned, digests)
     return planned
@@ -420,7 +429,9 @@ def _partitions(
     checks = source.checked(plan, secret, digests)
     n = sum(one.records for one in checks)
     if n == 0:
-        raise InvalidInput("the table has no records, so there is nothing to release")
+        raise InvalidInput(
+            "the table has no records, so there is nothing to release. Give a table with records."
+        )
     notes = _notes(source, plan.domain)
     by_key = zip(*(one.digests for one in checks), strict=True)
     drawn, *given = (reduce(Digest.joined, parts) for parts in by_key)
@@ -472,7 +483,7 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     if absent:
         raise InvalidInput(
             f"the table has no column {described(absent[0])}, which the domain declares; it has "
-            f"{domains.named(source.columns)}"
+            f"{domains.named(source.columns)}{getattr(source, 'hint', '')}"
         )
     return [name for name in source.columns if name not in declared.columns]
 

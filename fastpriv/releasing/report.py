@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from html import escape
@@ -21,7 +21,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.defined import load
 from fastpriv._core.files import appearing, check_target
 from fastpriv._core.rounding import lowered, product_up, round_up
-from fastpriv._structure.rows import Symmetric
+from fastpriv._structure.rows import RowKernel, Symmetric
 from fastpriv._text import encoding, html
 from fastpriv._text.numbers import quantity, shown, up
 from fastpriv._text.table import table
@@ -48,6 +48,7 @@ from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
 from fastpriv.releasing import domain as domains
 from fastpriv.releasing.domain import COLUMNS, DECLARED, RECORD, TABLE, Digest, Domain
+from fastpriv.releasing.estimator import expected_error
 from fastpriv.releasing.plan import LocalPlan, Plan, on_records, responses
 from fastpriv.results import Bracket, Value, top
 
@@ -81,6 +82,24 @@ _LARGE_LEVEL = 14.0
 #: Rounding of the entropies of a prior, which are sums, in units in the last place.
 _ENTROPY_ULPS = 64.0
 
+#: Standard errors on each side of an estimate that cover it with probability 95 %.
+_MARGIN = 1.96
+#: Changes in per cent below which a page writes no number.
+_HARDLY = 1e-9
+#: Words of notes that a person must read before publishing.
+_WARNING = ("protects little", "nothing can be learnt", "given away", "unprotected", "give away")
+
+#: What each level is about, in words.
+_PROTECTED = {
+    "dp": "A person's whole record",
+    "column-dp": "One column of a record",
+    "record-strong-dp": "A released record, against any two true ones",
+    "record-maximal-leakage": "Any secret of a person, on average",
+    "record-channel-capacity": "Information in a released record",
+    "identifiability": "Which record is a person's",
+    "record-mutual-information": "Information in a released record, on average",
+    "record-pml": "Any secret of a person, for the worst output",
+}
 #: What levels of a release mean, for readers without formulas.
 _MEANINGS = {
     "dp": "Replacing one person's whole record changes the probability of any released table by a "
@@ -148,6 +167,8 @@ class ReleaseReport:
         Keyed digest of the released records, by which :func:`fastpriv.estimate_frequencies`
         recognises them in any order and format. It is a function of the released table and a
         random key, so that all levels hold for it too. A preview has none.
+    file : str or None
+        Name of the released file, without its folder. None for a table in memory.
 
     Examples
     --------
@@ -177,6 +198,7 @@ class ReleaseReport:
     time: datetime = field(compare=False)
     receipt: Receipt | None = None
     digest: Digest | None = field(default=None, compare=False)
+    file: str | None = field(default=None, compare=False)
 
     def spending(self) -> dict[str, float]:
         """Return what the release costs a ledger: levels that hold for every distribution.
@@ -208,7 +230,8 @@ class ReleaseReport:
         if self.unit == TABLE:
             raise InvalidInput(
                 "this mechanism takes the whole table at once; only records that are randomised "
-                "one by one are hidden by shuffling"
+                "one by one are hidden by shuffling. "
+                "Release with epsilon= instead of a mechanism on the table."
             )
         channel, slack = realised(self.channel)
         if slack > _SHUFFLED_SLACK:
@@ -220,6 +243,7 @@ class ReleaseReport:
         return {
             "version": _VERSION,
             "date": self.time.isoformat(),
+            **({} if self.file is None else {"file": self.file}),
             "records": self.n,
             "values of a record": self.m,
             "values of each column": dict(
@@ -276,6 +300,39 @@ class ReleaseReport:
         """Return the public part as JSON; :meth:`from_json` reads it."""
         return encoding.to_json(self.to_dict())
 
+    def to_registry(
+        self, name: str = "Release", *, curators: Sequence[str] = (), use: str = ""
+    ) -> str:
+        """Return the release as a YAML file of the public registry of deployments.
+
+        Fields that only the curator knows are empty, to be filled in. The extra ``registry`` is
+        needed.
+
+        Parameters
+        ----------
+        name : str
+            Name of the deployment.
+        curators : sequence of str
+            Organisations that hold the data.
+        use : str
+            Intended use of the data product.
+
+        Examples
+        --------
+        >>> import fastpriv as fp
+        >>> report = fp.preview_release(1_000, domain={"sex": ["F", "M"]}, epsilon=1.0)
+        >>> report.to_registry("Survey").splitlines()[:2]
+        ['url_slug: survey', 'status: draft']
+        """
+        from fastpriv.releasing.registry import entry
+
+        return entry(
+            self,
+            check.text(name, "name"),
+            tuple(check.text(each, "curators") for each in curators),
+            check.text(use, "use"),
+        )
+
     @property
     def randomness(self) -> str:
         """Where the draws came from."""
@@ -284,8 +341,9 @@ class ReleaseReport:
     def to_html(self, path: str | os.PathLike[str] | None = None, overwrite: bool = False) -> str:
         """Return an HTML page for the person who approves the release; write it to ``path``.
 
-        The page lists date, table and mechanism, the levels in plain words, the errors of
-        estimates, and what was not protected. It loads nothing from elsewhere.
+        The verdict and its warnings come first. Then follow what was published, the mechanism and
+        the levels in plain words, the errors of estimates, and what is not protected. Formulas are
+        behind a fold. The page loads nothing from elsewhere.
 
         Parameters
         ----------
@@ -548,7 +606,10 @@ def _document(text: str | bytes, name: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{name} is not valid JSON, so it is no report of a release") from error
+        raise InvalidInput(
+            f"{name} is not valid JSON, so it is no report of a release. "
+            "Give the file that the release wrote with --report."
+        ) from error
 
 
 def _from_dict(document: Any) -> ReleaseReport:
@@ -590,6 +651,7 @@ def _from_dict(document: Any) -> ReleaseReport:
         time=datetime.fromisoformat(document["date"]),
         receipt=None if receipt is None else _read_receipt(receipt),
         digest=None if digest is None else _read_digest(digest),
+        file=None if document.get("file") is None else str(document["file"]),
     )
 
 
@@ -652,128 +714,280 @@ def _read(path: str) -> bytes:
 
 def _page(report: ReleaseReport) -> str:
     """Return a complete HTML page."""
-    return html.document(f"Release of {report.n:,} records", _page_body(report))
+    kind = "Planned release" if report.digest is None else "Release"
+    return html.document(f"{kind} of {report.n:,} records", _page_body(report))
 
 
 def _page_body(report: ReleaseReport) -> str:
-    heads = ("Level", "Value", "What it means")
+    """Return verdict and warnings, what was published, protection, errors, and formulas."""
+    heads = ("Protected", "Level", "Meaning")
+    under = f"With assumptions about the data ({report.prior})"
     parts = [
-        _header(report),
-        _cards(report),
-        html.section("Whatever anybody knows", heads, _level_rows(report.levels)),
-        html.section(
-            f"Under a prior: {report.prior}", heads, _level_rows(report.levels_under_prior)
+        f"<header><h1>{'Planned release' if report.digest is None else 'Release report'}</h1>"
+        "</header>\n",
+        _verdict(report),
+        html.facts(
+            "The planned table" if report.digest is None else "The released table",
+            _published(report),
         ),
+        f"<h2>How it is randomised</h2>\n<p>{escape(_mechanism(report))}</p>\n",
+        html.section("What is protected, without assumptions", heads, _level_rows(report.levels)),
+        html.section(under, heads, _level_rows(report.levels_under_prior)),
         html.section(
             "What can be estimated",
-            ("Column", "Standard error", "Of the count of a value, if values are equally common"),
-            [_error_row(report, name, error) for name, error in report.standard_errors.items()],
+            ("Count", "Margin of error", "Meaning"),
+            _error_rows(report),
         ),
-        html.listed("What was not protected", _unprotected(report)),
-        html.listed("Notes", list(report.notes)) if report.notes else "",
-        f'<p class="soft">Written by fastpriv {escape(__version__)}. Levels are in nats and '
-        "rounded up; a level of e is a factor of exp(e). They hold for the probabilities that were "
-        "drawn from.</p>\n",
+        html.listed("What is not protected", _unprotected(report)),
+        html.listed("Notes", _other_notes(report)) if _other_notes(report) else "",
+        html.fold("Formulas, sources and all digits", _formulas(report)),
+        f'<p class="soft">Written by fastpriv {escape(__version__)}. A level of e nats means a '
+        "factor of exp(e). Levels on this page are rounded to four digits; the last section has "
+        "the proved upper bounds. They hold for the probabilities that were used.</p>\n",
     ]
     return "".join(parts)
 
 
-def _header(report: ReleaseReport) -> str:
+def _verdict(report: ReleaseReport) -> str:
+    """Return the verdict in one sentence, with its reasons; red if the table must stay unpublished.
+
+    Grave reasons are a seed, a domain that was read from the data, a level without a bound.
+    """
+    level = report.levels.get("dp")
+    grave = []
+    if not report.secure:
+        grave.append(
+            "The randomness is NOT secure: it came from a seed. Anybody who guesses the seed can "
+            "undo the randomisation. Release the table again without a seed."
+        )
+    if report.domain_source == domains.FROM_DATA:
+        grave.append(
+            "The list of values was read from the data. It reveals which values occur, at any "
+            "level. Declare the domain and release the table again."
+        )
+    if level is not None and math.isinf(top(level)):
+        grave.append("Some output is possible for one record and impossible for another.")
+    warnings = [_sentence(note) for note in report.notes if _is_warning(note)]
+    if grave:
+        kind, title = "bad", "Do not publish this table"
+    elif warnings:
+        kind, title = "warn", f"Read the {'warning' if len(warnings) == 1 else 'warnings'} first"
+    else:
+        kind, title = "good", "No warnings"
+    protection = (
+        "The level of protection was not computed." if level is None else _meaning("dp", level)
+    )
+    randomness = "secure, from a cryptographic source" if report.secure else "NOT secure"
+    lines = [*grave, *warnings]
+    reasons = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
+    return (
+        f'<section class="verdict {kind}" role="status">\n<b>{title}</b>\n'
+        f"<p>{escape(protection)} Randomness: {escape(randomness)}.</p>\n"
+        + (f"<ul>\n{reasons}</ul>\n" if reasons else "")
+        + "</section>\n"
+    )
+
+
+def _is_warning(note: str) -> bool:
+    """Return whether a note warns of little protection, useless columns or unprotected data."""
+    return any(word in note for word in _WARNING)
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}" + ("" if note.endswith(".") else ".")
+
+
+def _other_notes(report: ReleaseReport) -> list[str]:
+    """Return the notes that are no warnings."""
+    return [_sentence(note) for note in report.notes if not _is_warning(note)]
+
+
+def _published(report: ReleaseReport) -> list[tuple[str, str]]:
+    """Return what identifies the released table."""
     columns = ", ".join(
-        f"{name} ({size})"
+        f"{name} ({size} {'value' if size == 1 else 'values'})"
         for name, size in zip(report.domain.columns, report.domain.sizes, strict=True)
     )
-    when = report.time.strftime("%Y-%m-%d %H:%M UTC")
     ledger = "not charged to a ledger"
     if report.receipt is not None:
         label = f" “{report.receipt.label}”" if report.receipt.label else ""
         ledger = f"entry {report.receipt.number}{label} of the ledger"
-    lines = [
-        f"Date: {when}",
-        f"Table: {report.n:,} records",
-        f"Columns (number of values): {columns}",
-        f"Mechanism: {report.mechanism}",
-        f"Randomness: {report.randomness}",
-        f"Domain: {report.domain_source}",
-        f"Budget: {ledger}",
+    digest = "none: this is a preview, and nothing has been drawn"
+    if report.digest is not None:
+        digest = f"{report.digest.total:016x} under the key {report.digest.key.hex()}"
+    return [
+        ("File", report.file or ("not written yet" if report.digest is None else "in memory")),
+        ("Records", f"{report.n:,}"),
+        ("Columns", columns),
+        ("Values", f"the list of values was {report.domain_source}"),
+        ("Date", report.time.strftime("%Y-%m-%d %H:%M UTC")),
+        ("Digest of the records", digest),
+        ("Budget", ledger),
     ]
+
+
+def _mechanism(report: ReleaseReport) -> str:
+    """Return the mechanism as a sentence."""
+    channel, names = report._columns_channel, report.domain.columns
+    if isinstance(channel, SupportChannel):
+        channel = ColumnsChannel([channel])
+    if isinstance(channel, ColumnsChannel):
+        parts = [
+            f"column {name} {_as_sentence(column)}"
+            for name, column in zip(names, channel.columns, strict=True)
+        ]
+        return _sentence("; ".join(parts))
+    rows = channel.kernels
+    if report.unit == TABLE or rows is None or not all(isinstance(r, Symmetric) for r in rows):
+        what = {
+            RECORD: "Every record goes through the mechanism",
+            COLUMNS: "The columns of every record go through the mechanism",
+            TABLE: "The whole table goes through the mechanism",
+        }[report.unit]
+        return f"{what} {channel!r}, which was given."
+    if report.unit == RECORD or len(names) == 1:
+        whole = "value" if len(names) == 1 else "whole record"
+        return f"Each {whole} is {_kept(rows[0])}, independently of all others."
+    parts = [f"{name} is {_kept(row)}" for name, row in zip(names, rows, strict=True)]
     return (
-        "<header><h1>Release report</h1>\n"
-        + "".join(f"<p>{escape(line)}</p>\n" for line in lines)
-        + "</header>\n"
+        f"Every column of a record is randomised on its own: {'; '.join(parts)}. All draws are "
+        "independent."
     )
 
 
-def _cards(report: ReleaseReport) -> str:
-    level = report.levels.get("dp")
-    share = min(report.distortion / max(1, report.n * _cells(report)), 1.0)
-    cards = [
-        (
-            "Protection of a person",
-            "unknown" if level is None else quantity(up(top(level), 6), "nats"),
-            _meaning("dp", level) if level is not None else "",
-        ),
-        (
-            f"Changed {report.counted}",
-            f"{100.0 * share:.1f} %",
-            "Expected share of what is released.",
-        ),
-        (
-            "Randomness",
-            "secure" if report.secure else "NOT secure",
-            "From a cryptographic source."
-            if report.secure
-            else "From a seed: whoever guesses it can undo the noise. Do not publish this table.",
-        ),
-    ]
-    return (
-        '<div class="cards">\n'
-        + "".join(
-            f'<div class="card">{escape(title)}<b>{escape(value)}</b>'
-            f"<small>{escape(text)}</small></div>\n"
-            for title, value, text in cards
-        )
-        + "</div>\n"
-    )
+def _kept(row: RowKernel) -> str:
+    """Return what randomised response does to a value."""
+    assert isinstance(row, Symmetric)
+    others = row.m - 1
+    if not others:
+        return "the only value there is"
+    other = "the other value" if others == 1 else f"one of the {others:,} other values at random"
+    changed = 100.0 * row.off * others
+    if changed < _HARDLY:
+        return f"kept almost always and otherwise replaced by {other}"
+    digits = max(1, 1 - math.floor(math.log10(changed)))
+    kept = f"{100.0 - changed:.{digits}f} %"
+    return f"kept with probability {kept} and otherwise replaced by {other}"
 
 
-def _cells(report: ReleaseReport) -> int:
-    return len(report.domain.columns) if report.counted == "cells" else 1
+def _as_sentence(column: AbstractChannel) -> str:
+    """Return what the mechanism of one column does."""
+    if isinstance(column, SupportChannel):
+        name = type(column).__name__.removesuffix("Channel").lower()
+        level = f"{column.epsilon:.4g}"
+        return f"becomes a short message of the {name} mechanism at level {level}"
+    rows = column.kernels
+    assert rows is not None
+    return f"is {_kept(rows[0])}"
 
 
 def _level_rows(levels: dict[str, Value]) -> list[str]:
+    """Return one row for each level, in plain words; levels without words are in the fold."""
     return [
         html.row(
-            f"{escape(NOTIONS[slug].title)}<small>{escape(NOTIONS[slug].source)}</small>",
-            escape(quantity(shown(level, 6), NOTIONS[slug].unit)),
-            escape(_meaning(slug, level)),
+            escape(_PROTECTED[slug]), escape(_short(slug, level)), escape(_meaning(slug, level))
         )
         for slug, level in levels.items()
+        if slug in _MEANINGS
     ]
 
 
+def _short(slug: str, level: Value) -> str:
+    """Write a level in four digits, so that 3 and 3.00001 read alike."""
+    number = top(level)
+    if math.isinf(number):
+        return "no bound"
+    unit = NOTIONS[slug].unit
+    return quantity(f"{number:.4g}", unit)
+
+
+def _formulas(report: ReleaseReport) -> str:
+    """Return formula, source and proved upper bound of every level."""
+    rows = [
+        html.row(
+            escape(NOTIONS[slug].title),
+            escape(quantity(shown(level), NOTIONS[slug].unit)),
+            f"{escape(_sentence(NOTIONS[slug].bounds))}"
+            f"<small>{escape(NOTIONS[slug].source)}</small>",
+        )
+        for slug, level in (report.levels | report.levels_under_prior).items()
+    ]
+    return html.section("Levels", ("Notion", "Proved upper bound", "Bounds"), rows) + (
+        f"<p>Mechanism: <code>{escape(report.mechanism)}</code></p>\n"
+    )
+
+
 def _meaning(slug: str, level: Value) -> str:
-    """Return the meaning of a level in plain words, or else its formula."""
-    words, number = _MEANINGS.get(slug), top(level)
-    if words is None:
-        return NOTIONS[slug].bounds
+    """Return the meaning of a level in plain words."""
+    number = top(level)
     if math.isinf(number):
         return (
             "There is no bound: some output is possible for one record and impossible for another."
         )
-    factor = (
-        up(rounding.raised(math.exp(number), 8.0), 4)
-        if number < _LARGE_LEVEL
-        else f"e^{up(number, 4)}"
-    )
-    return words.format(factor=factor, bits=up(rounding.raised(number / math.log(2.0), 8.0), 4))
+    factor = f"e^{up(number, 4)}"
+    if number < _LARGE_LEVEL:
+        factor = up(rounding.raised(math.exp(number), 8.0), 4)
+        factor = f"{int(factor):,}" if factor.isdecimal() else factor
+    bits = up(rounding.raised(number / math.log(2.0), 8.0), 4)
+    return _MEANINGS[slug].format(factor=factor, bits=bits)
 
 
-def _error_row(report: ReleaseReport, name: object, error: float) -> str:
+def _error_rows(report: ReleaseReport) -> list[str]:
+    """Return the errors of the count of one value of each column, and of one cell of a cross-tab.
+
+    A margin is 1.96 standard errors, if all values are equally common.
+    """
+    rows = []
+    for name, values in zip(report.domain.columns, report.domain.values, strict=True):
+        count = report.n / max(1, len(values))
+        cell = f"{name} = {_value(values[-1])}"
+        rows.append(_error_row(report, cell, count, report.standard_errors[name]))
+    if len(report.domain.columns) > 1:
+        first, second = report.domain.columns[:2]
+        cells = report.domain.sizes[0] * report.domain.sizes[1]
+        values = [_value(column[-1]) for column in report.domain.values[:2]]
+        cell = f"{first} = {values[0]} and {second} = {values[1]}"
+        error = _cross_error(report)
+        if error is None:
+            text = "Messages of a local mechanism have no cross-tabulation."
+            rows.append(html.row(escape(cell), "none", text))
+        else:
+            rows.append(_error_row(report, cell, report.n / cells, error))
+    return rows
+
+
+def _value(value: object) -> str:
+    return "(missing)" if value is None else str(value)
+
+
+def _cross_error(report: ReleaseReport) -> float | None:
+    """Return the standard error of a cell of the first two columns; None if there is no cell."""
+    channel = report._columns_channel
+    if isinstance(channel, ColumnsChannel):
+        columns = channel.columns[:2]
+        if any(isinstance(column, SupportChannel) for column in columns):
+            return None
+        channel = responses(channel.space.sizes, [_response_level(c) for c in channel.columns])
+    return expected_error(channel, report.unit, report.domain, report.n, (0, 1))
+
+
+def _response_level(column: AbstractChannel) -> float:
+    """Return the level of randomised response; that of another mechanism is not asked for."""
+    return column.epsilon if isinstance(column, HammingChannel) else 0.0
+
+
+def _error_row(report: ReleaseReport, cell: str, count: float, error: float) -> str:
     if math.isinf(error):
-        return html.row(escape(str(name)), "none", "The mechanism cannot be undone.")
-    share = f"{100.0 * error / report.n:.1f} % of the records" if report.n else ""
-    return html.row(escape(str(name)), f"{error:,.1f}", escape(share))
+        return html.row(escape(cell), "none", "The mechanism cannot be undone.")
+    margin = _MARGIN * error
+    low, high = max(0.0, count - margin), min(float(report.n), count + margin)
+    text = (
+        f"If the true count is {count:,.0f}, 95 of 100 estimates lie between {low:,.0f} and "
+        f"{high:,.0f}."
+    )
+    if margin >= count:
+        text += " A count of this size cannot be distinguished from 0."
+    return html.row(escape(cell), f"± {margin:,.0f}", escape(text))
 
 
 def _unprotected(report: ReleaseReport) -> list[str]:
@@ -783,11 +997,9 @@ def _unprotected(report: ReleaseReport) -> list[str]:
         "The order of the records: anybody who knows the order knows whose record is whose.",
         "The columns, their declared values and the mechanism; the levels do not rely on secrecy.",
     ]
-    lines += [f"{note[0].upper()}{note[1:]}." for note in report.notes if "given away" in note]
-    lines += [f"{note[0].upper()}{note[1:]}." for note in report.notes if "unprotected" in note]
     if report.unit == "columns" and len(report.domain.columns) > 1:
         lines.append(
-            "The level of a single column is smaller than that of a record and protects that "
-            "column only; the level of a person is that of the record."
+            "The level of a single column is smaller than the level of a record and protects that "
+            "column only; the level of a person is the level of the record."
         )
     return lines

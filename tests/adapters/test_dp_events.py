@@ -172,3 +172,56 @@ def test_response_against_a_blank_is_not_below_the_truth(noise, m):
         truth = max(mpmath.log(kept * m), -mpmath.log(exact))
     found = epsilon(dpa.RandomizedResponseDpEvent(noise, m), SPECIAL, delta=0.0)
     assert truth <= found <= truth * (1 + 1e-10)
+
+
+# Events of later versions, by name.
+
+
+def later(name, **fields):
+    """An event of a later version of dp-accounting: a class with that name."""
+    import attr
+
+    made = {field: attr.ib(default=value) for field, value in fields.items()}
+    return attr.make_class(name, made, bases=(dpa.DpEvent,), frozen=True)()
+
+
+def test_events_of_later_versions():
+    of = PrivacyProfile
+    cases = [
+        (later("EpsilonDeltaDpEvent", epsilon=0.5, delta=1e-3), of.from_epsilon_delta(0.5, 1e-3)),
+        (
+            later("DiscreteGaussianDpEvent", sigma=2.0, sensitivity=1.0, dimension=1),
+            of.discrete_gaussian(2.0),
+        ),
+        (
+            later("DiscreteGaussianDpEvent", sigma=2.0, sensitivity=1.5, dimension=1),
+            of.discrete_gaussian(2.0),
+        ),
+        (later("ExponentialMechanismDpEvent", epsilon=0.1), of.exponential(0.1)),
+        (later("PermuteAndFlipDpEvent", epsilon=0.1), of.permute_and_flip(0.1)),
+    ]
+    for event, profile in cases:
+        accountant = ProfileAccountant().compose(event, 10)
+        expected = profile.self_compose(10)
+        assert accountant.get_epsilon(0.02) == expected.epsilon(0.02).upper
+        assert accountant.get_delta(0.3) == expected.delta(0.3).upper
+
+
+def test_discrete_gaussian_noise_of_unknown_dimension():
+    for dimension in (None, 3):
+        event = later("DiscreteGaussianDpEvent", sigma=2.0, sensitivity=1.0, dimension=dimension)
+        epsilon = ProfileAccountant().compose(event, 4).get_epsilon(1e-5)
+        zcdp = PrivacyProfile.zcdp(0.5).epsilon(1e-5).upper
+        assert epsilon == pytest.approx(zcdp, rel=1e-9)
+    assert (
+        ProfileAccountant()
+        .compose(later("DiscreteGaussianDpEvent", sigma=0.0, sensitivity=1.0, dimension=1))
+        .get_epsilon(1e-5)
+        == math.inf
+    )
+
+
+def test_the_exponential_mechanism_counts_every_release():
+    """Ten releases at level 1 cost at least 8 at a small delta, not as much as one."""
+    event = dpa.SelfComposedDpEvent(later("ExponentialMechanismDpEvent", epsilon=1.0), 10)
+    assert ProfileAccountant().compose(event).get_epsilon(1e-6) > 5.0

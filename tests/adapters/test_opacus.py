@@ -7,8 +7,15 @@ import types
 
 import pytest
 
-from fastpriv.accounting import PrivacyProfile
-from fastpriv.adapters.opacus import make_accountant, profile_of
+from fastpriv.accounting import PrivacyProfile, random_allocation
+from fastpriv.adapters.opacus import (
+    AllocationSampler,
+    Sampling,
+    SamplingWarning,
+    make_accountant,
+    profile_of,
+    sampling_of,
+)
 from fastpriv.errors import InvalidInput
 
 
@@ -34,6 +41,12 @@ class IAccountant(abc.ABC):
     @abc.abstractmethod
     def mechanism(cls):
         """Return the name."""
+
+    def get_optimizer_hook_fn(self, sample_rate):
+        def hook(optim):
+            self.step(noise_multiplier=optim.noise_multiplier, sample_rate=sample_rate)
+
+        return hook
 
     def state_dict(self):
         return {"history": copy.deepcopy(self.history), "mechanism": self.mechanism()}
@@ -169,3 +182,147 @@ def test_without_opacus(monkeypatch):
     monkeypatch.setitem(sys.modules, "opacus.accountants", None)
     with pytest.raises(ImportError, match=r"fastpriv\[opacus\]"):
         make_accountant()
+
+
+# Loaders: their batches are accounted as what they are, or refused.
+
+
+def loader(sampler, batch_size=10, records=100, wrap="BatchSampler"):
+    """A stand-in for a DataLoader whose samplers have the names of PyTorch's."""
+    name, fields = sampler
+    size = fields.pop("length", records)
+    inner = type(name, (), {**fields, "__len__": lambda self: size})()
+    batches = -(-size // batch_size)
+    fields = {"sampler": inner, "batch_size": batch_size, "__len__": lambda self: batches}
+    outer = type(wrap, (), fields)()
+    return types.SimpleNamespace(batch_sampler=outer, dataset=range(records))
+
+
+SHUFFLED = "RandomSampler", {"replacement": False}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "found"),
+    [
+        (("SequentialSampler", {}), Sampling("one-pass", 10, 10, 100)),
+        (("RandomSampler", {"replacement": False}), Sampling("one-pass", 10, 10, 100)),
+        (("SubsetRandomSampler", {"length": 50}), Sampling("one-pass", 5, 10, 100)),
+        (("RandomSampler", {"replacement": True}), Sampling("with-replacement", 10, 10, 100)),
+        (
+            ("RandomSampler", {"replacement": False, "length": 10}),
+            Sampling("subset", 1, 10, 100),
+        ),
+    ],
+)
+def test_loaders_are_recognised(sampler, found):
+    assert sampling_of(loader(sampler)) == found
+
+
+def test_loaders_that_are_refused():
+    with pytest.raises(InvalidInput, match="got WeightedRandomSampler"):
+        sampling_of(loader(("WeightedRandomSampler", {})))
+    with pytest.raises(InvalidInput, match="got Buckets"):
+        sampling_of(loader(SHUFFLED, wrap="Buckets"))
+    with pytest.raises(InvalidInput, match="batch_size"):
+        sampling_of(types.SimpleNamespace(batch_sampler=None))
+
+
+def test_a_pass_over_shuffled_batches_is_one_gaussian_step(kind):
+    """Not the Poisson sample that the same history would be."""
+    accountant = kind()
+    accountant.read_loader(loader(("RandomSampler", {"replacement": False})))
+    for _ in range(30):
+        accountant.step(noise_multiplier=1.0, sample_rate=0.1)
+    three = PrivacyProfile.gaussian(1.0).self_compose(3)
+    assert accountant.get_epsilon(1e-5) == three.epsilon(1e-5).upper
+    assert accountant.get_epsilon(1e-5) > 2 * profile_of(accountant.history).epsilon(1e-5).upper
+    assert accountant.profile().relation == "replace-special"
+    accountant.step(noise_multiplier=1.0, sample_rate=0.1)  # a fourth pass has begun
+    assert accountant.get_epsilon(1e-5) == (
+        PrivacyProfile.gaussian(1.0).self_compose(4).epsilon(1e-5).upper
+    )
+
+
+def test_the_smallest_noise_of_a_pass_counts():
+    history = [(2.0, 0.1, 5), (1.0, 0.1, 5), (2.0, 0.1, 25), (3.0, 0.1, 1)]
+    found = profile_of(history, Sampling("one-pass", 10, 10, 100))
+    of = PrivacyProfile.gaussian
+    expected = of(1.0).compose(of(2.0).self_compose(3))  # the last pass has noise 2 and 3
+    assert found.epsilon(1e-5) == expected.epsilon(1e-5)
+
+
+def test_other_batches(kind):
+    history = [(2.0, 0.1, 20)]
+    found = profile_of(history, Sampling("allocation", 10, 0, 100))
+    assert found == random_allocation(2.0, 10, 2)
+    noise = PrivacyProfile.gaussian(2.0, relation="replace-one")
+    found = profile_of(history, Sampling("with-replacement", 10, 10, 100))
+    step = noise.sampled_with_replacement(10, 100, relation="add-or-remove")
+    assert found == step.self_compose(20)
+    found = profile_of([(2.0, 1.0, 20)], Sampling("subset", 1, 10, 100))
+    step = noise.sampled_without_replacement(10, 100, relation="add-or-remove")
+    assert found == step.self_compose(20)
+    with pytest.raises(InvalidInput, match="accumulated"):
+        profile_of([(2.0, 0.2, 20)], Sampling("one-pass", 10, 10, 100))
+
+
+def test_the_loader_is_kept_and_must_not_change(kind):
+    accountant, other = kind(), kind()
+    accountant.read_loader(loader(("SequentialSampler", {})))
+    accountant.step(noise_multiplier=1.0, sample_rate=0.1)
+    other.load_state_dict(accountant.state_dict())
+    assert other.sampling == accountant.sampling
+    assert other.get_epsilon(1e-5) == accountant.get_epsilon(1e-5)
+    with pytest.raises(InvalidInput, match="as before"):
+        accountant.read_loader(loader(("RandomSampler", {"replacement": True})))
+
+
+def test_an_engine_without_a_known_loader_warns(kind):
+    accountant = kind()
+    optimizer = types.SimpleNamespace(noise_multiplier=1.0, accumulated_iterations=1)
+    accountant.get_optimizer_hook_fn(0.1)(optimizer)
+    with pytest.warns(SamplingWarning, match="read_loader"):
+        accountant.get_epsilon(1e-5)
+
+
+def test_every_record_is_in_one_random_batch():
+    sampler = AllocationSampler(2000, 4)
+    epochs = [list(sampler), list(sampler)]
+    for epoch in epochs:
+        assert sorted(i for batch in epoch for i in batch) == list(range(2000))
+        assert all(300 < len(batch) < 700 for batch in epoch)
+    assert epochs[0] != epochs[1]
+    found = sampling_of(types.SimpleNamespace(batch_sampler=sampler, dataset=range(2000)))
+    assert found == Sampling("allocation", 4, 0, 2000)
+    with pytest.raises(InvalidInput, match="batches"):
+        AllocationSampler(10, 0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("poisson", [True, False])
+def test_loaders_of_opacus(poisson):
+    pytest.importorskip("opacus", reason="needs the extra 'opacus'")
+    import torch
+    from opacus import PrivacyEngine
+    from opacus.accountants import register_accountant
+
+    register_accountant("fastpriv", make_accountant(), force=True)
+    engine = PrivacyEngine(accountant="fastpriv")
+    model = torch.nn.Linear(2, 1)
+    records = torch.utils.data.TensorDataset(torch.ones(8, 2), torch.ones(8, 1))
+    model, optimizer, data = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(records, batch_size=4, shuffle=True),
+        noise_multiplier=1.5,
+        max_grad_norm=1.0,
+        poisson_sampling=poisson,
+    )
+    assert engine.accountant.read_loader(data).kind == ("poisson" if poisson else "one-pass")
+    for x, y in data:
+        optimizer.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        optimizer.step()
+    of = PrivacyProfile.gaussian
+    expected = of(1.5, 0.5).self_compose(2) if poisson else of(1.5)
+    assert engine.get_epsilon(1e-5) == expected.epsilon(1e-5).upper

@@ -331,7 +331,8 @@ def test_implied_levels_are_not_below_the_measured_ones():
         for found in audit.implied:
             if found.measured is not None:
                 least = getattr(found.measured, "lower", found.measured)
-                assert found.level >= least * (1 - 1e-12) - 1e-15, found
+                # Both are upper bounds; a measured level of nearly 0 has an error of its own.
+                assert found.level >= least * (1 - 1e-12) - 1e-13, found
 
 
 def test_a_single_database_has_nothing_to_tell():

@@ -40,6 +40,22 @@ def test_questions_are_lines_in_the_words_of_each_accountant():
         lines["OpenDP"](TREE, 1e-6)
     with pytest.raises(accountants.NotTaken, match="no Response over 3 values"):
         lines["autodp"](Response(3, 1.0), 1e-6)
+    steps = Times(Sampled(Gaussian(1.5), 0.04), 2250)
+    assert lines["Opacus GDP"](steps, 1e-5) == "epsilon([(1.5, 0.04, 2250)], 1e-05)"
+    with pytest.raises(accountants.NotTaken, match="more than 1 kind"):
+        lines["Opacus GDP"](Together((steps, Gaussian(2.0))), 1e-5)
+    with pytest.raises(accountants.NotTaken, match="no Laplace"):
+        lines["riskcal"](TREE, 1e-5)
+    with pytest.raises(accountants.NotTaken, match="no Times"):
+        lines["PLD_accounting"](steps, 1e-5)
+
+
+def test_an_accountant_of_histories_is_given_its_history():
+    pytest.importorskip("riskcal")
+    (riskcal,) = (peer for peer in accountants.PEERS if peer.name == "riskcal")
+    tree = Times(Sampled(Gaussian(1.5), 0.04), 2250)
+    ours = accountants.FASTPRIV.call(tree, 1e-5)()
+    assert riskcal.call(tree, 1e-5)() == pytest.approx(ours.upper, rel=1e-3)
 
 
 def test_cases_are_drawn_again_from_their_seed():
@@ -167,7 +183,7 @@ def test_answers_that_are_too_low_are_named(optimist, tmp_path, capsys):
 def test_ours_is_named_where_it_is_wrong(monkeypatch, capsys):
     monkeypatch.setattr(court, "exact_curve", lambda counts: lambda t: mpf(1))
     assert court.main(["--cases", "1", "--alone"]) == 1
-    assert "OURS IS WRONG: PrivacyProfile" in capsys.readouterr().out
+    assert "fastpriv is WRONG: PrivacyProfile" in capsys.readouterr().out
 
 
 def test_a_shortfall_of_rounding_is_none():

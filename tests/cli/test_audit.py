@@ -9,6 +9,7 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, prepare, refused
+from fastpriv.cli.main import main
 
 
 @pytest.fixture
@@ -156,3 +157,16 @@ def test_levels_are_chosen(work, capsys):
 )  # fmt: skip
 def test_wrong_input_is_refused(words, code, says, work, capsys):
     refused(["audit", *words], code, says, capsys)
+
+
+def test_a_first_audit_fits_one_screen(capsys):
+    words = ["audit", "randomised-response:n=3,epsilon=1", "--prior", "iid:p=0.7,0.3,n=3"]
+    assert main(words) == 0
+    brief = capsys.readouterr().out
+    assert len(brief.splitlines()) <= 24
+    assert "differential privacy: 1 nat" in brief
+    assert "Changing one record changes the probability" in brief
+    assert main([*words, "--all"]) == 0
+    everything = capsys.readouterr().out
+    assert "What follows from what" in everything
+    assert "What follows from what" not in brief

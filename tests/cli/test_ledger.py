@@ -172,7 +172,7 @@ def test_how_many_spends_are_shown(work, capsys):
 
 @pytest.mark.parametrize(
     "damage",
-    ["update ledger set spent='garbage'", "update ledger set budget='x'", "delete from ledger"],
+    ["update ledger set head='garbage'", "update ledger set genesis='x'", "delete from ledger"],
 )
 @pytest.mark.parametrize("words", [["remaining"], ["show"], ["spend", "--level", "dp=0.1"]])
 def test_a_damaged_file_is_no_defect_of_ours(damage, words, book, capsys):
@@ -198,5 +198,5 @@ def test_a_ledger_prints_its_relation(book, work, capsys):
     (work / "report.json").write_text('{"levels": {"dp": 0.1}}')
     refused([*spend[:3], "--report", "report.json"], 2, "do not compose", capsys)
     wrong = ["ledger", "init", "x.ledger", "--budget", "dp=1", "--relation", "remove"]
-    refused(wrong, 2, "relation must be one of", capsys)
+    refused(wrong, 2, "did you mean add-or-remove? It must be one of", capsys)
     assert not (work / "x.ledger").exists()

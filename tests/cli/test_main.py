@@ -44,7 +44,7 @@ LEAVES = {
 
 def test_the_commands_are_these():
     names = ["audit", "compare", "capacity", "solve", "tradeoff", "release", "estimate"]
-    names += ["warm-up", "completion"]
+    names += ["deployment", "warm-up", "completion"]
     ledger = [f"ledger {action}" for action in ("init", "spend", "show", "remaining")]
     assert sorted(LEAVES) == sorted([*names, *ledger])
 

@@ -237,7 +237,7 @@ def test_printed_levels_are_rounded_up(tmp_path, monkeypatch, capsys):
     [
         ([], "arguments are required: table"),
         (["people.csv", "--out", "out.csv"], "one of the arguments --epsilon --distortion"),
-        (["people.csv", "--epsilon", "1"], "required: --out"),
+        (["people.csv", "--epsilon", "1"], "--out --preview is required"),
         (["people.csv", "--epsilon", "1", "--out", "o.csv"], "(--accept-domain-from-data)"),
         (["people.csv", "--epsilon", "much", "--out", "o.csv"], "invalid float value: 'much'"),
         (["people.csv", "--epsilon", "1", "--out", "o.csv", "--domian", "domain.json"],
@@ -307,3 +307,66 @@ def test_an_abyss_of_brackets_is_no_report(tmp_path, monkeypatch, capsys):
     (tmp_path / "deep.json").write_text("[" * 100_000)
     words = ["estimate", "people.csv", "--domain", "domain.json", "--report", "deep.json"]
     refused(words, 2, "is no report", capsys)
+
+
+@pytest.fixture
+def semicolons(tmp_path, monkeypatch):
+    """A table as offices of several countries write it."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["F;north, far"] * 90 + ["M;south"] * 60
+    Path("two.csv").write_text("\n".join(["sex;region", *lines]) + "\n")
+    Path("two.json").write_text('{"sex": ["F", "M"], "region": ["north, far", "south"]}')
+    return ["release", "two.csv", "--domain", "two.json", "--epsilon", "30"]
+
+
+def test_other_delimiters(semicolons, capsys):
+    done([*semicolons, "--delimiter", ";", "--out", "out.csv", "--report", "r.json"], capsys)
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[:2] == ["sex;region", "F;north, far"]  # a comma needs no quotes here
+    words = ["estimate", "out.csv", "--report", "r.json", "--delimiter", ";"]
+    assert answer([*words, "--columns", "sex", "region"], capsys)["records"] == 150
+    assert answer([*words, "--columns", "sex", "region"], capsys) == answer(
+        [*words, "--columns", "sex,region"], capsys
+    )
+
+
+def test_one_column_suggests_a_delimiter(semicolons, capsys):
+    refused([*semicolons, "--out", "out.csv"], 2, "--delimiter ';'", capsys)
+    refused([*semicolons, "--out", "out.csv", "--delimiter", ";;"], 2, "one ASCII", capsys)
+
+
+def test_a_preview_releases_nothing(semicolons, capsys):
+    before = sorted(os.listdir())
+    words = [*semicolons[:-1], "2", "--delimiter", ";", "--preview"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "nothing was released" in printed
+    plan = fp.preview_release(150, domain="two.json", epsilon=2.0)
+    for name, error in plan.standard_errors.items():
+        assert f"{error:,.1f}" in next(line for line in printed.splitlines() if name in line)
+    assert answer(words, capsys)["records"] == 150
+    refused([*words, "--report", "r.json"], 2, "--report must be left out", capsys)
+    assert sorted(os.listdir()) == before
+
+
+def test_a_folder_is_not_called_like_a_file(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    Path("parts").mkdir()
+    pandas.DataFrame({"sex": ["F", "M"] * 40}).to_parquet("parts/a.parquet")
+    Path("one.json").write_text('{"sex": ["F", "M"]}')
+    words = ["release", "parts", "--domain", "one.json", "--epsilon", "3", "--out"]
+    refused([*words, "x.csv"], 2, "must be the name of a folder", capsys)
+    refused([*words, "x.parquet"], 2, "Leave out the ending .parquet", capsys)
+    assert not Path("x.csv").exists()
+    done([*words, "x"], capsys)
+    assert Path("x").is_dir()
+
+
+def test_cross_tabulations_of_messages_are_refused(semicolons, capsys):
+    more = ["--delimiter", ";", "--mechanism", "hashing", "--report", "r.json"]
+    done([*semicolons[:-1], "4", *more, "--out", "out.csv"], capsys)
+    words = ["estimate", "out.csv", "--report", "r.json", "--delimiter", ";"]
+    assert answer([*words, "--columns", "sex"], capsys)["records"] == 150
+    refused([*words, "--columns", "sex", "region"], 2, "one column at a time", capsys)

@@ -8,6 +8,8 @@ import pytest
 
 import fastpriv as fp
 from command_line import answer, done, parsed, prepare, refused
+from fastpriv.cli import solve as solving
+from fastpriv.design import problem
 
 
 @pytest.fixture
@@ -236,3 +238,109 @@ def test_exact_optima_take_a_level_and_no_gap(work, capsys):
     refused([*start, "--epsilon", "1", "--gap", "1e-6"], 2, "--gap", capsys)
     asked = ["solve", "mutual-information", "--prior", "prior.csv", "--exact", "--epsilon", "1"]
     refused(asked, 2, "dp or identifiability", capsys)
+
+
+def hypotenuses(height, width):
+    """Distances between cells, numbered row by row."""
+    cells = [(i, j) for i in range(height) for j in range(width)]
+    return np.array([[math.dist(one, other) for other in cells] for one in cells])
+
+
+def largest_ratio(matrix, apart, weights=None):
+    """The level per unit of distance, from the definition."""
+    rows = matrix[:, matrix.any(axis=0)]
+    rows = rows if weights is None else rows * np.asarray(weights)[:, None]
+    return max(
+        (np.log(rows[x]) - np.log(rows[z])).max() / apart[x, z]
+        for x in range(len(rows))
+        for z in range(len(rows))
+        if x != z and np.isfinite(apart[x, z])
+    )
+
+
+@pytest.mark.parametrize("notion", ["dp", "identifiability"])
+def test_a_grid_of_cells(notion, work, capsys):
+    (work / "cells.csv").write_text("0.3,0.2,0.1,0.1,0.1,0.2\n")
+    words = ["solve", notion, "--prior", "cells.csv", "--grid", "2x3", "--epsilon", "1.2"]
+    page = answer([*words, "--out", "best.csv"], capsys)
+    prior, apart, best = [0.3, 0.2, 0.1, 0.1, 0.1, 0.2], hypotenuses(2, 3), written("best.csv")
+    weights = prior if notion == "identifiability" else None
+    assert largest_ratio(best, apart, weights) <= page["level"] * (1 + 1e-12) <= 1.2 * (1 + 1e-12)
+    cost = float(np.asarray(prior) @ (best * apart).sum(axis=1))
+    assert page["distortion"] == page["value"] == pytest.approx(cost, rel=1e-12)
+    assert page["bound"] <= page["value"] <= page["bound"] * (1 + 2e-6)
+    assert page["grid"] == [2, 3]
+    text = done([*words, "--out", "again.csv"], capsys)
+    assert "per unit of distance" in text
+    assert "To confirm it" not in text  # an audit has other neighbours
+
+
+def test_cost_and_neighbours_from_files(work, capsys):
+    (work / "cost.csv").write_text("0,1,2\n1,0,1\n2,1,0\n3,2,1\n")
+    (work / "path.csv").write_text("0,1,0,0\n1,0,1,0\n0,1,0,1\n0,0,1,0\n")
+    words = ["solve", "dp", "--prior", "prior.csv", "--epsilon", "0.8", "--metric", "cost.csv"]
+    page = answer([*words, "--neighbours", "edges.csv", "--out", "best.csv"], capsys)
+    cost = np.loadtxt("cost.csv", delimiter=",")
+    prior, steps = [0.4, 0.3, 0.2, 0.1], np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    expected = fp.solve_pd_dp(prior, 0.8, metric=cost, neighbours=steps).value
+    assert page["value"] == pytest.approx(expected, rel=2e-6)
+    assert largest_ratio(written("best.csv"), steps) <= 0.8 * (1 + 1e-12)
+    digest = hashlib.sha256((work / "edges.csv").read_bytes()).hexdigest()
+    assert page["neighbours"] == {"file": "edges.csv", "sha256": digest}
+    as_matrix = answer([*words, "--neighbours", "path.csv"], capsys)
+    assert as_matrix["value"] == pytest.approx(page["value"], rel=2e-6)
+    without = answer(words, capsys)  # one record of four values: all are neighbours
+    assert without["value"] > page["value"]
+    # A file takes precedence over the distances of a grid.
+    lined = answer([*words, "--grid", "1x4"], capsys)
+    assert lined["value"] == pytest.approx(page["value"], rel=2e-6)
+
+
+@pytest.mark.parametrize("solver", solving.ENGINES)
+def test_engines_agree(solver, work, capsys):
+    words = ["solve", "dp", "--prior", "prior.csv", "--sizes", "2,2", "--epsilon", "0.5"]
+    expected = fp.solve_pd_dp(fp.Dense([0.4, 0.3, 0.2, 0.1], [2, 2]), 0.5)
+    page = answer([*words, "--solver", solver, "--gap", "1e-4"], capsys)
+    assert page["bound"] <= expected.value
+    assert expected.bound <= page["value"] <= expected.value * (1 + 1e-4)
+
+
+def test_the_engines_are_those_of_the_programs():
+    assert solving.ENGINES == problem.ENGINES
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["dp", "--solver", "simplex", "--epsilon", "1"], 2, "none of auto, interior, highs"),
+        (["dp", "--solver", "highs", "--distortion", "0.2"], 2, "--solver must come with --eps"),
+        (["dp", "--grid", "2x2", "--distortion", "0.2"], 2, "--grid must come with --epsilon"),
+        (["pml", "--grid", "2x2", "--epsilon", "1"], 2, "--grid must be left out for pml"),
+        (["pml", "--metric", "bit.csv", "--epsilon", "1"], 2, "--metric must be left out for pml"),
+        (["pml", "--solver", "highs", "--epsilon", "1"], 2, "--solver must be left out for pml"),
+        (["dp", "--solver", "highs", "--epsilon", "1", "--exact"], 2, "--solver must be left out"),
+        (["dp", "--grid", "2x2", "--epsilon", "1", "--exact"], 2, "--grid must be left out"),
+        (["dp", "--grid", "2x2", "--epsilon", "1", "--sizes", "2,2"], 2, "--sizes must be left"),
+        (["dp", "--grid", "3x3", "--epsilon", "1"], 2, "a probability for each of 9 databases"),
+        (["dp", "--grid", "0x3", "--epsilon", "1"], 2, "such as 32x32"),
+        (["dp", "--grid", "32", "--epsilon", "1"], 2, "such as 32x32"),
+        (["dp", "--grid", "99999x99999", "--epsilon", "1"], 4, "use fewer cells"),
+        (["dp", "--neighbours", "bit.csv", "--epsilon", "1"], 2, "neighbours must be pairs"),
+        (["dp", "--neighbours", "none.csv", "--epsilon", "1"], 2, "cannot read the neighbours"),
+        (["dp", "--metric", "bit.csv", "--epsilon", "1"], 2, "metric[x, y] must have a row"),
+        (["identifiability", "--grid", "2x2", "--epsilon", "0.1"], 3, "prior alone"),
+    ],
+)  # fmt: skip
+def test_impossible_combinations_are_refused(words, code, says, work, capsys):
+    refused(["solve", *words, "--prior", "prior.csv"], code, says, capsys)
+
+
+def test_a_grid_fits_its_prior(work, capsys):
+    words = ["solve", "dp", "--prior", "uniform:n=2,m=2", "--epsilon", "1", "--grid", "2x3"]
+    refused(words, 2, "--grid must have a cell for each of 4 databases", capsys)
+
+
+def test_inference_has_no_neighbours(work, capsys):
+    words = ["solve", "inference", "--joint", "joint.csv", "--distortion", "0.1"]
+    refused([*words, "--neighbours", "bit.csv"], 2, "--neighbours must be left out", capsys)
+    refused([*words, "--solver", "highs"], 2, "--solver must be left out", capsys)

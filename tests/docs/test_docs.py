@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastpriv
-from fastpriv.cli.main import main
+from fastpriv.cli.main import main, make_parser
 
 MODULES = sorted(
     info.name
@@ -54,6 +54,13 @@ def test_examples_and_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
             printed = capsys.readouterr().out
             expected = expected.rstrip() + "\n" if expected else printed
             assert same(expected, printed, doctest.ELLIPSIS), printed
+
+
+def test_every_command_is_named():
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    [commands] = (a.choices for a in make_parser()._actions if a.dest == "command")
+    assert len(commands) > 5
+    assert [name for name in commands if f"`{name}`" not in page] == []
 
 
 def public(module):

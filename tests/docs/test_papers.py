@@ -27,6 +27,10 @@ STATEMENTS = {
         *numbered("Figure", 3),
         *("PD-I", "PD-DP", "R-PD", "PD-MIP"),
     ],
+    "wang-ying-zhang-poster": [
+        *numbered("Main Result", 2),
+        *("PD-I", "PD-DP", "R-PD", "PD-MIP"),
+    ],
     "makhdoumi-fawaz-2013": [
         *numbered("Definition", 7),
         *numbered("Theorem", 4),
@@ -36,6 +40,7 @@ STATEMENTS = {
         *numbered("Lemma", 2),
         *numbered("Example", 5),
         *("Note 1", "Gaussian mechanism", "Discrete noise mechanism"),
+        *("(2)", "(5), (8)", "(7)", "(9)", "(10), (11)", "(12)"),
     ],
     "wu-xia-he-2020": [
         *numbered("Definition", 24),
@@ -57,7 +62,12 @@ STATEMENTS = {
 }
 
 #: What the words before a dot stand for in calls of methods.
-OBJECTS = {"prior": fp.Distribution, "channel": AbstractChannel, "space": fp.Space}
+OBJECTS = {
+    "prior": fp.Distribution,
+    "channel": AbstractChannel,
+    "space": fp.Space,
+    "joint": fp.Joint,
+}
 
 
 def text(page):
@@ -104,7 +114,7 @@ def test_every_row_says_what_and_how(page):
 @pytest.mark.parametrize("page", STATEMENTS)
 def test_every_call_has_the_arguments_it_is_shown_with(page):
     found = calls(page)
-    assert len(found) > 20
+    assert len(found) > (20 if page != "wang-ying-zhang-poster" else 10)
     for code in found:
         tree = ast.parse(code, mode="eval").body
         if not isinstance(tree, ast.Call):

@@ -184,3 +184,20 @@ def test_gaussian_delta_at_its_ends():
 def test_a_delta_below_all_bounds_is_refused(epsilon):
     with pytest.raises(fp.InvalidInput, match="beyond the range"):
         fp.mechanisms.compare_gaussian(1.0, epsilon, 5e-324)
+
+
+def test_drawn_noise_has_the_covariance():
+    noise = GaussianNoise([[4.0, 1.0], [1.0, 2.0]], 2.0)
+    drawn = noise.sample(200_000, 1)
+    assert drawn.shape == (200_000, 2)
+    assert np.cov(drawn.T) == pytest.approx(noise.covariance, abs=0.02)
+    assert drawn.mean(axis=0) == pytest.approx([0.0, 0.0], abs=0.01)
+    assert (noise.sample(3, np.random.default_rng(5)) == noise.sample(3, 5)).all()
+    assert (noise.sample(2) != noise.sample(2)).all()
+    assert not GaussianNoise(4.0, 0.0).sample(3).any()  # no distortion, no noise
+    assert GaussianNoise(4.0, 1.0).sample(5).shape == (5, 1)
+    assert GaussianNoise(4.0, 1.0).sample(0).shape == (0, 1)
+    with pytest.raises(fp.InvalidInput, match="releasing the mean"):
+        GaussianNoise(4.0, 4.0).sample(3)
+    with pytest.raises(fp.InvalidInput, match="k must"):
+        noise.sample(-1)

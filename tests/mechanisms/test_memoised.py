@@ -124,7 +124,7 @@ def test_every_mechanism_can_be_permanent():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Memoised(fp.HammingChannel(2, 2, 1.0)), "one row"),
+        (lambda: Memoised(fp.HammingChannel(2, 2, 1.0)), "one record"),
         (lambda: Memoised(PERMANENT, fp.HammingChannel(1, 4, 1.0)), "on the outputs of"),
         (lambda: Memoised(PERMANENT).level(values=0), "values must be"),
         (lambda: Memoised(PERMANENT, FRESH).channel(0), "rounds must be"),

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import fastpriv as fp
@@ -18,12 +19,18 @@ MATRIX = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0
 PRIOR = [0.5, 0.25, 0.25]
 
 
+def estimated():
+    released = fp.release(np.repeat([0, 1, 2], [600, 300, 9]), domain=4, epsilon=2.0, rng=5)
+    return fp.estimate_frequencies(released)
+
+
 CALLS = {
     "balance": lambda ax, **look: fp.plot.balance(
         fp.HammingChannel(2, 2, 1.0), points=3, ax=ax, **look
     ),
     "composition": lambda ax, **look: fp.plot.composition(MATRIX, 5, ax=ax, **look),
     "exact": lambda ax, **look: fp.plot.exact(fp.exact_curve([0.75, 0.25], 0.0, 2.0), ax, **look),
+    "frequencies": lambda ax, **look: fp.plot.frequencies(estimated(), ax=ax, **look),
     "implications": lambda ax, **look: fp.plot.implications(fp.implications(1.0, "dp", n=3), ax),
     "leakage": lambda ax, **look: fp.plot.leakage(MATRIX, PRIOR, ax=ax, **look),
     "mean_deviation": lambda ax, **look: fp.plot.mean_deviation(ax=ax, **look),
@@ -31,8 +38,12 @@ CALLS = {
     "profile": lambda ax, **look: fp.plot.profile(MATRIX, ax=ax, **look),
     "bayes_risk": lambda ax, **look: fp.plot.bayes_risk(MATRIX, ax=ax, **look),
     "renyi": lambda ax, **look: fp.plot.renyi(MATRIX, ax=ax, **look),
+    "risks": lambda ax, **look: fp.plot.risks(
+        fp.accounting.PrivacyProfile.gaussian, [0.5, 1.0, 2.0], ax=ax, **look
+    ),
     "roc": lambda ax, **look: fp.plot.roc(MATRIX, ax=ax, **look),
     "type_two_error": lambda ax, **look: fp.plot.type_two_error(MATRIX, ax=ax, **look),
+    "relaxation": lambda ax, **look: fp.plot.relaxation(PRIOR, [1.0, 2.0], ax=ax, **look),
     "threshold_query": lambda ax, **look: fp.plot.threshold_query([200], ax=ax, **look),
     "tradeoff": lambda ax, **look: fp.plot.tradeoff(fp.Uniform(2, 2), ax=ax, **look),
 }
@@ -40,7 +51,8 @@ CALLS = {
 
 def test_calls_are_complete():
     assert set(CALLS) <= set(fp.plot.__all__)
-    assert set(fp.plot.__all__) - set(CALLS) <= {"levels"}  # of an audit, tested with it
+    # The levels of an audit are tested with it, a matrix has no curves.
+    assert set(fp.plot.__all__) - set(CALLS) <= {"levels", "matrix"}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -183,3 +195,50 @@ def test_bar_labels_are_rounded_up_and_need_no_spaces():
     texts = [text.get_text() for text in ax.texts]
     assert texts[0] == "1.24"
     assert all(text == text.strip() for text in texts)
+
+
+def test_dots_of_frequencies_are_estimates_and_bars_intervals():
+    counts = estimated()
+    ax = fp.plot.frequencies(counts, 0)
+    drawn = np.concatenate([line.get_xdata() for line in ax.lines if line.get_marker() == "o"])
+    np.testing.assert_allclose(np.sort(drawn), np.sort(counts[0].estimates))
+    (bars,) = [part for part in ax.collections if len(part.get_segments()) == 4]
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    np.testing.assert_allclose(ends, np.stack([counts[0].lower, counts[0].upper], axis=1))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2", "3"]
+    with pytest.raises(fp.InvalidInput, match="estimated must be a result"):
+        fp.plot.frequencies([1.0])
+    with pytest.raises(fp.InvalidInput, match="no column"):
+        fp.plot.frequencies(counts, "age")
+
+
+def test_legends_name_mechanisms_and_the_reference_line():
+    noise = fp.accounting.PrivacyProfile.gaussian(2.0)
+    ax = fp.plot.roc(noise, fp.HammingChannel(1, 2, 1.0), MATRIX, MATRIX)
+    assert ax.get_legend_handles_labels()[1] == [
+        "Gaussian noise of 2 sensitivities",
+        "HammingChannel(n=1, m=2, epsilon=1)",
+        "matrix of 3 x 4 (3)",
+        "matrix of 3 x 4 (4)",
+        "output independent of the data",
+    ]
+
+
+def test_ticks_of_threshold_queries_can_be_read():
+    ax = fp.plot.threshold_query([200, 2000], [0.3, 0.5])
+    ax.figure.canvas.draw()
+    low, high = ax.get_ylim()
+    assert high / low < 1e14
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    values = [v for v in map(float, shown) if low <= v <= high]
+    assert 4 <= len(values) <= 14
+
+
+def test_bounds_of_a_tradeoff_do_not_jump_up():
+    curve = fp.tradeoff_curve(fp.Exchangeable.beta_binomial(6, 0.5, 0.8), points=12)
+    ax = curve.plot()
+    dotted = [line for line in ax.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
+    assert len(dotted) >= 3
+    for line in dotted:
+        heights = line.get_ydata()[np.isfinite(line.get_ydata())]
+        assert (np.diff(heights) <= 1e-12).all()

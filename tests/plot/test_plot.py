@@ -184,7 +184,7 @@ def test_profile_is_delta_over_epsilon():
 
 def test_profile_follows_every_scallop():
     given = Profile.from_epsilon_delta(1.0, 1e-6).self_compose(20)  # kinks at every other nat
-    x, y = line(fp.plot.profile(given), "mechanism").get_data()
+    x, y = line(fp.plot.profile(given), "20 x (1, 1e-06)-DP: ").get_data()
     for at in np.linspace(0.0, x[-1], 97):
         drawn = np.exp(np.interp(at, x, np.log(y)))
         assert abs(math.log10(given.delta(at).upper / drawn)) < 0.1  # of 12 decades
@@ -193,7 +193,7 @@ def test_profile_follows_every_scallop():
 def test_profile_shows_the_band_of_composed_releases():
     composed = Profile.of(MATRIX).self_compose(40)
     ax = fp.plot.profile(composed, least=1e-6)
-    x, y = line(ax, "mechanism").get_data()
+    x, y = line(ax, f"40 x {fp.Channel(MATRIX)!r}").get_data()
     assert x[-1] == pytest.approx(1.05 * composed.epsilon(1e-6).upper)
     computed = slice(1, None, 16)  # a stretch between computed points has eight steps
     found = [composed.delta(e) for e in x[computed]]
@@ -204,34 +204,36 @@ def test_profile_shows_the_band_of_composed_releases():
 
 def test_profile_says_what_no_epsilon_mends():
     ax = fp.plot.profile([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]], np.eye(2))
-    assert legend(ax) == ["mechanism 1: never below 0.25", "mechanism 2: never below 1"]
-    assert set(line(ax, "mechanism 2").get_ydata()) == {1.0}
+    assert legend(ax) == ["matrix of 2 x 3: never below 0.25", "matrix of 2 x 2: never below 1"]
+    assert set(line(ax, "matrix of 2 x 2").get_ydata()) == {1.0}
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "name"),
     [
-        fp.HammingChannel(3, 2, 700.0),
-        fp.HammingChannel(3, 2, 1e-8),
-        fp.HammingChannel(3, 2, 1e-14),
-        [[0.5, 0.5]],
-        [[0.5, 0.5], [0.5, 0.5]],
-        [[1e-300, 1.0], [0.0, 1.0]],
-        Profile.from_epsilon_delta(1.0, 1e-6).self_compose(20),
-        Profile.of(MATRIX).self_compose(0),
+        (fp.HammingChannel(3, 2, 700.0), "HammingChannel(n=3, m=2, epsilon=700): 0 from"),
+        (fp.HammingChannel(3, 2, 1e-8), "HammingChannel(n=3, m=2, epsilon=1e-08): 0 from"),
+        (fp.HammingChannel(3, 2, 1e-14), "HammingChannel(n=3, m=2, epsilon=1e-14): 0 from"),
+        ([[0.5, 0.5]], "matrix of 1 x 2: 0 from epsilon 0 on"),
+        ([[0.5, 0.5], [0.5, 0.5]], "matrix of 2 x 2: 0 from epsilon 0 on"),
+        ([[1e-300, 1.0], [0.0, 1.0]], "matrix of 2 x 2: never below 1e-300"),
+        (Profile.from_epsilon_delta(1.0, 1e-6).self_compose(20), "20 x (1, 1e-06)-DP: never below"),
+        (Profile.of(MATRIX).self_compose(0), "no steps: 0 from epsilon 0 on"),
     ],
 )
-def test_edges_of_profiles(given):
+def test_edges_of_profiles(given, name):
     ax = fp.plot.profile(given)
-    x, y = line(ax, "mechanism").get_data()
+    x, y = line(ax, name).get_data()
     assert x[0] == 0.0
     assert (np.diff(y) <= 0.0).all()
     assert ax.get_ylim()[1] > y[0] >= 0.0
 
 
 def test_least_delta_reaches_far_down():
-    ax = fp.plot.profile(Profile.randomised_response(2, 0.5).self_compose(1000), least=1e-300)
-    assert legend(ax) == ["mechanism: 0 from epsilon 500 on"]
+    once = Profile.randomised_response(2, 0.5)
+    assert once.title == "randomised response, 2 values, epsilon 0.5"
+    ax = fp.plot.profile(once.self_compose(1000), least=1e-300)
+    assert legend(ax) == [f"1,000 x {once.title}: 0 from epsilon 500 on"]
 
 
 def test_names_are_taken_as_they_are():

@@ -53,3 +53,31 @@ def test_what_cannot_be_drawn(call):
     with pytest.raises(fp.InvalidInput):
         call()
     assert not plt.get_fignums()
+
+
+def test_risks_against_noise():
+    from statistics import NormalDist
+
+    noise = [0.5, 1.0, 2.0, 4.0]
+    ax = fp.plot.risks(PrivacyProfile.gaussian, noise, fpr=0.05)
+    lines = {line.get_label(): line for line in ax.lines}
+    (advantage,) = [line for name, line in lines.items() if name.startswith("advantage")]
+    x, y = (np.asarray(each) for each in advantage.get_data())
+    for sigma in (0.5, 0.7, 1.5, 4.0):  # nowhere below the truth, also between the points
+        truth = 2 * NormalDist().cdf(0.5 / sigma) - 1
+        assert np.interp(sigma, x, y) >= truth * (1 - 1e-12)
+    assert "epsilon" in ax.figure.axes[1].get_ylabel()
+
+
+@pytest.mark.parametrize(
+    ("make", "noise", "words"),
+    [
+        (1.0, [1.0, 2.0], "make must be a function"),
+        (lambda x: x, [1.0, 2.0], "must return a PrivacyProfile"),
+        (PrivacyProfile.gaussian, [2.0, 1.0], "rising"),
+        (PrivacyProfile.gaussian, [1.0], "two positive"),
+    ],
+)
+def test_risks_refused(make, noise, words):
+    with pytest.raises(fp.InvalidInput, match=words):
+        fp.plot.risks(make, noise)

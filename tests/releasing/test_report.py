@@ -145,9 +145,10 @@ def test_a_page_for_the_officer(tmp_path):
         "Replacing one person&#x27;s whole record",
         "factor of at most 7.39",
         "NOT secure",
-        "What was not protected",
+        "Do not publish this table",
+        "What is not protected",
         "order of the records",
-        "Standard error",
+        "Margin of error",
     ):
         assert words in text, words
     assert "http://" not in text.replace("http-equiv", "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +35,26 @@ from fastpriv.releasing.tables.parquet import ParquetFile, ParquetFolder
 
 
 def open_table(
-    table: Any, out: str | os.PathLike[str] | None = None, overwrite: bool = False
+    table: Any,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    delimiter: str = ",",
 ) -> Table:
     """Return a table behind the protocol of its kind; ``out`` is where a file is released to."""
+    _check_delimiter(delimiter)
     if isinstance(table, str | os.PathLike):
         try:
-            return _open_file(Path(table), None if out is None else Path(out), overwrite)
+            target = None if out is None else Path(out)
+            return _open_file(Path(table), target, overwrite, delimiter)
         except OSError as problem:  # such as a name that is too long
             reason = problem.strerror or "it cannot be opened"
             raise InvalidInput(
                 f"no table can be read at {described(str(table))}: {reason}"
             ) from None
     if out is not None:
-        raise InvalidInput("out is for files; other tables come back as the result's .table")
+        raise InvalidInput(
+            "out is for files; other tables come back as the result's .table. Leave out out=."
+        )
     if (kind := _kind(table)) is not None:
         return kind(table)
     if isinstance(table, np.ndarray | memoryview):
@@ -63,6 +71,20 @@ def open_table(
         "labels, or the path of a CSV or Parquet file or of a folder of Parquet files, and has "
         f"records; got {kind_of}"
     )
+
+
+def _check_delimiter(delimiter: str) -> None:
+    """Refuse what separates no fields: quotes, line ends, and more than one ASCII letter."""
+    if (
+        not isinstance(delimiter, str)
+        or len(delimiter) != 1
+        or not delimiter.isascii()
+        or delimiter in '"\r\n\0'
+    ):
+        raise InvalidInput(
+            "delimiter must be one ASCII character other than a quote or a line end, such as ';'; "
+            f"got {described(delimiter)}."
+        )
 
 
 def _kind(table: Any) -> Callable[[Any], Table] | None:
@@ -84,13 +106,19 @@ def _kind(table: Any) -> Callable[[Any], Table] | None:
     return None
 
 
-def _open_file(path: Path, out: Path | None, overwrite: bool) -> Table:
+def _open_file(path: Path, out: Path | None, overwrite: bool, delimiter: str) -> Table:
+    text = partial(CsvFile, delimiter=delimiter)
     kinds: dict[str, Callable[..., Table]] = {
-        ".csv": CsvFile,
-        ".csv.gz": CsvFile,
+        ".csv": text,
+        ".csv.gz": text,
         ".parquet": ParquetFile,
     }
     if path.is_dir():
+        if out is not None and _ending(out) in kinds:
+            raise InvalidInput(
+                f"out must be the name of a folder, because {path} is one; got {out}. Leave out "
+                f"the ending {_ending(out)}."
+            )
         return ParquetFolder(path, out)
     kind = _ending(path)
     if kind not in kinds:

@@ -35,16 +35,23 @@ _LONGEST = 1 << 20
 _REMEMBERED = 1 << 16
 #: Records read at a time as cells.
 _CHUNK = 1 << 16
+#: Delimiters that files of one column are looked at for.
+_DELIMITERS = (";", "\t", "|", ",")
 _BOM = b"\xef\xbb\xbf"
 
 
 class CsvFile:
-    """A CSV file with a header: commas, double quotes, UTF-8 with or without a BOM, or gzipped."""
+    """A CSV file with a header: double quotes, UTF-8 with or without a BOM, or gzipped.
+
+    The released file has the same delimiter.
+    """
 
     kept = ""
 
-    def __init__(self, path: Path, out: Path | None = None, overwrite: bool = False) -> None:
-        self.path, self.out, self.overwrite = path, out, overwrite
+    def __init__(
+        self, path: Path, out: Path | None = None, overwrite: bool = False, delimiter: str = ","
+    ) -> None:
+        self.path, self.out, self.overwrite, self.delimiter = path, out, overwrite, delimiter
         with self._open() as raw:
             header = raw.readline(_LONGEST).removeprefix(_BOM)
             while header.count(b'"') % 2 and len(header) < _LONGEST and (more := raw.readline()):
@@ -56,6 +63,16 @@ class CsvFile:
         for name in self.columns:
             if self.columns.count(name) > 1:
                 raise InvalidInput(f"{path} has two columns named {described(name)}; rename one")
+
+    @property
+    def hint(self) -> str:
+        """Another delimiter that the header suggests, if only one column was found."""
+        if len(self.columns) == 1:
+            for mark in _DELIMITERS:
+                if mark != self.delimiter and mark in str(self.columns[0]):
+                    shown = repr(mark)
+                    return f". The header suggests delimiter={shown} (--delimiter {shown})"
+        return ""
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -79,7 +96,7 @@ class CsvFile:
         try:
             if len(line) > _LONGEST:
                 raise ValueError(f"it is longer than {_LONGEST} bytes")
-            (fields,) = csv.reader([line.decode()], strict=True)
+            (fields,) = csv.reader([line.decode()], strict=True, delimiter=self.delimiter)
         except UnicodeDecodeError as problem:
             raise InvalidInput(
                 f"{self.path} is not UTF-8 ({record_name(row)}: {problem.reason}); convert it"
@@ -140,11 +157,15 @@ class CsvFile:
         """Yield the cells of some columns as texts."""
         places = [self.columns.index(name) for name in columns]
         with _opened(self.path) as raw:
-            lines = csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+            lines = csv.reader(text, delimiter=self.delimiter)
             next(lines)
             while part := list(islice(lines, _CHUNK)):
                 if any(len(fields) != len(self.columns) for fields in part):
-                    raise InvalidInput(f"a record of {self.path} has missing or extra fields")
+                    raise InvalidInput(
+                        f"a record of {self.path} has missing or extra fields. "
+                        "Correct the file, or give its delimiter."
+                    )
                 yield [[fields[j] for fields in part] for j in places]
 
     def writer(
@@ -153,7 +174,8 @@ class CsvFile:
         """Open the released file."""
         assert self.out is not None
         kept = [name for name in self.columns if name in domain.columns]
-        return CsvWriter(appearing(self.out, self.overwrite, before), self.out, domain, kept)
+        file = appearing(self.out, self.overwrite, before)
+        return CsvWriter(file, self.out, domain, kept, self.delimiter)
 
 
 class _Lines:
@@ -222,7 +244,9 @@ class CsvWriter:
         out: Path,
         domain: Domain,
         kept: list[Hashable],
+        delimiter: str,
     ) -> None:
+        self._delimiter = delimiter
         self._file, self.table, self._domain, self._kept = file, out, domain, kept
         self._order = [domain.columns.index(name) for name in kept]
         self._texts = self._spellings(domain)
@@ -233,7 +257,8 @@ class CsvWriter:
             self._known = edges, np.frombuffer(bytearray(b"".join(lines)), np.uint8)
 
     def __enter__(self) -> CsvWriter:
-        header = ",".join(_quoted(str(name)) for name in self._kept)
+        mark = self._delimiter
+        header = mark.join(_quoted(str(name), mark) for name in self._kept)
         stream: Any = self._file.__enter__()
         if self.table.suffix.lower() == ".gz":  # no name and no time, which reveal the source
             stream = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
@@ -249,14 +274,18 @@ class CsvWriter:
     def _spellings(self, domain: Domain) -> list[NDArray[Any]]:
         """Return how the values of every released column are written."""
         spelt = _texts(domain)
-        return [np.array([_quoted(t).encode() for t in spelt[j]], object) for j in self._order]
+        mark = self._delimiter
+        return [
+            np.array([_quoted(t, mark).encode() for t in spelt[j]], object) for j in self._order
+        ]
 
     def _spell(self, digits: Digits, spellings: list[NDArray[Any]]) -> list[bytes]:
         pairs = zip(spellings, self._order, strict=True)
         columns = [column[digits[:, j]].tolist() for column, j in pairs]
         if len(columns) == 1:  # an empty line is no record: some readers skip it
             return [(text or b'""') + b"\n" for text in columns[0]]
-        return [b",".join(fields) + b"\n" for fields in zip(*columns, strict=True)]
+        mark = self._delimiter.encode()
+        return [mark.join(fields) + b"\n" for fields in zip(*columns, strict=True)]
 
     def write(self, digits: Digits, domain: Domain) -> None:
         """Add records."""
@@ -298,7 +327,7 @@ def _texts(domain: Domain) -> list[list[str]]:
     return written
 
 
-def _quoted(text: str) -> str:
-    if any(mark in text for mark in ',"\r\n'):
+def _quoted(text: str, delimiter: str) -> str:
+    if any(mark in text for mark in (delimiter, '"', "\r", "\n")):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -411,7 +411,7 @@ class PolarsSeries(PolarsFrame):
 
 def _not_plain(name: Hashable) -> InvalidInput:
     return InvalidInput(
-        f"column {described(name)} holds lists or other values that cannot be told apart; only "
+        f"column {described(name)} holds lists or other values that cannot be distinguished; only "
         "columns of plain values can be released"
     )
 
