@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from events import (
+    Allocation,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -83,6 +84,7 @@ OURS = {
     DiscreteLaplace: lambda e: f"PrivacyProfile.discrete_laplace({e.a})",
     Response: lambda e: f"PrivacyProfile.randomised_response({e.m}, {e.epsilon})",
     Exponential: lambda e: f"PrivacyProfile.exponential({e.epsilon})",
+    Allocation: lambda e: f"random_allocation({e.sigma}, {e.batches}, {e.epochs})",
     Sampled: sampled(
         {
             Gaussian: lambda e, q: f"PrivacyProfile.gaussian({e.sigma}, {q})",
@@ -231,11 +233,59 @@ def with_opendp(tree, delta):
     return f"dp.c.make_fix_delta({approximate}, {delta}).map(1)[0]"
 
 
+# Opacus and riskcal: a history of (noise multiplier, sampling rate, steps).
+
+
+def history(tree):
+    """The steps of training, if nothing else is composed."""
+    steps = []
+    for leaf, count in leaves(tree).items():
+        noise, rate = (leaf.leaf, leaf.rate) if isinstance(leaf, Sampled) else (leaf, 1.0)
+        if not isinstance(noise, Gaussian):
+            raise NotTaken(f"no {type(noise).__name__}")
+        steps.append((noise.sigma, rate, count))
+    return steps
+
+
+def with_history(kinds=math.inf):
+    """Lines for an accountant of histories, of at most so many kinds of steps."""
+
+    def line(tree, delta):
+        steps = history(tree)
+        if len(steps) > kinds:
+            raise NotTaken(f"more than {kinds} kind of steps")
+        return f"epsilon({steps}, {delta})"
+
+    return line
+
+
+def of_histories(module, accountant):
+    """Imports of such an accountant: it keeps its history as an attribute."""
+    return (
+        f"from {module} import {accountant}\n"
+        "def epsilon(history, delta):\n"
+        f"    accountant = {accountant}()\n"
+        "    accountant.history = history\n"
+        f"    return accountant.get_epsilon(delta=delta)"
+    )
+
+
+# PLD_accounting.
+
+
+def with_allocation(tree, delta):
+    """Its upper bound for random allocation, which is its subject."""
+    if not isinstance(tree, Allocation):
+        raise NotTaken(f"no {type(tree).__name__}")
+    given = f"sigma={tree.sigma}, num_steps={tree.batches}, num_epochs={tree.epochs}"
+    return f"gaussian_allocation_epsilon_range(delta={delta}, {given})[0]"
+
+
 EVENTS = "from dp_accounting import NeighboringRelation\nfrom dp_accounting.dp_event import *\n"
 FASTPRIV = Accountant(
     "fastpriv",
     "fastpriv",
-    "from fastpriv.accounting import PrivacyProfile",
+    "from fastpriv.accounting import PrivacyProfile, random_allocation",
     lambda tree, delta: f"{our_profile(tree)}.epsilon({delta})",
 )
 PEERS = (
@@ -271,5 +321,35 @@ PEERS = (
         "from opendp.combinators import make_pureDP_to_zCDP as pure\n"
         'dp.enable_features("contrib")',
         with_opendp,
+    ),
+    Accountant(
+        "Opacus RDP",
+        "opacus",
+        of_histories("opacus.accountants", "RDPAccountant"),
+        with_history(),
+    ),
+    Accountant(
+        "Opacus GDP",
+        "opacus",
+        of_histories("opacus.accountants", "GaussianAccountant"),
+        with_history(kinds=1),
+    ),
+    Accountant(
+        "Opacus PRV",
+        "opacus",
+        of_histories("opacus.accountants", "PRVAccountant"),
+        with_history(),
+    ),
+    Accountant(
+        "riskcal",
+        "riskcal",
+        of_histories("riskcal.accountants.ctd", "CTDAccountant"),
+        with_history(),
+    ),
+    Accountant(
+        "PLD_accounting",
+        "PLD_accounting",
+        "from PLD_accounting import gaussian_allocation_epsilon_range",
+        with_allocation,
     ),
 )

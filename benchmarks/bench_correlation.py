@@ -55,14 +55,14 @@ def value(answer):
 def test_maximal_correlation(versus, size):
     """Random channels, beside an SVD."""
     W, p = instances.channel(size), np.full(size, 1 / size)
+    channel, prior = fp.Channel(W), fp.Dense(p)
     versus(
         "maximal correlation",
         f"random {size} x {size}",
-        ours(partial(fp.maximal_correlation, W, p), value),
+        ours(partial(fp.maximal_correlation, channel, prior), value),
         peer("numpy's SVD", partial(with_svd, W, p), value),
         seed=0,
         error_of="width",
-        headline=size == 1024,
     )
 
 
@@ -100,7 +100,7 @@ def test_contraction(versus, size):
     versus(
         "contraction coefficient",
         f"random {size} x {size}",
-        ours(partial(fp.contraction_coefficient, W), value),
+        ours(partial(fp.contraction_coefficient, fp.Channel(W)), value),
         peer("numpy bisection", partial(with_bisection, W), value),
         seed=0,
         error_of="width",

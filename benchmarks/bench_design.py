@@ -66,7 +66,6 @@ def test_pd_i(versus, bits):
         seed=0,
         error_of="gap, or excess of the level",
         target=1e-6,
-        headline=bits == 5,
     )
 
 

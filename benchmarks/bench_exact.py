@@ -85,7 +85,6 @@ def test_random_priors(versus, shape):
         ),
         seed=0,
         error_of="value",
-        headline=shape == [2] * 5,
     )
 
 

@@ -77,10 +77,11 @@ def test_hyper(versus, size):
     """A channel each of whose columns occurs twice, in two sizes."""
     base, p = instances.channel(size), instances.prior(size)
     W = np.hstack([0.25 * base, 0.75 * base])
+    channel, prior = fp.Channel(W), fp.Dense(p)
     versus(
         "hyper-distribution",
         f"random {size} x {2 * size}, columns twice",
-        ours(lambda: len(fp.hyper(W, p)), value),
+        ours(lambda: len(fp.hyper(channel, prior)), value),
         peer("qif", partial(qif_hyper, W, p), value, needs="qif"),
         seed=0,
     )
@@ -98,11 +99,12 @@ def qif_refinement(name, *arguments):
 def test_refinement(versus, size):
     """The distance of a channel from every processing of another one, and a processing."""
     A, B, p = instances.channel(size), instances.channel(size, seed=1), instances.prior(size)
+    first, second, prior = fp.Channel(A), fp.Channel(B), fp.Dense(p)
     versus(
         "additive refinement metric",
         f"random {size} x {size}",
         ours(
-            lambda: fp.refines(A, B, p, gains="bounded").deficiency,
+            lambda: fp.refines(first, second, prior, gains="bounded").deficiency,
             lambda bracket: {"value": bracket.upper, "error": bracket.width},
         ),
         peer("qif", partial(qif_refinement, "add_metric", p, A, B), value, needs="qif"),
@@ -111,10 +113,11 @@ def test_refinement(versus, size):
         target=1e-8,
     )
     C = A @ B
+    third = fp.Channel(C)
     versus(
         "a processing is recognised",
         f"random {size} x {size}",
-        ours(lambda: bool(fp.refines(A, C)), value),
+        ours(lambda: bool(fp.refines(first, third)), value),
         peer("qif", partial(qif_refinement, "refined_by", A, C), value, needs="qif"),
         seed=0,
     )
@@ -128,7 +131,7 @@ def test_capacity_over_priors(versus, size):
         "additive Bayes capacity",
         f"random {size} x {size}",
         ours(
-            partial(fp.additive_g_capacity, W),
+            partial(fp.additive_g_capacity, fp.Channel(W)),
             lambda bracket: {"value": bracket.upper, "error": bracket.width},
         ),
         peer("all sets", partial(over_sets, W), value),

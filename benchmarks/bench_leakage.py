@@ -71,7 +71,6 @@ def test_matrix(versus, size):
             ours(work, value),
             *others,
             seed=0,
-            headline=name in QIF and size in (48, 4096),
         )
 
 

@@ -53,7 +53,7 @@ def test_spend_in_memory(versus):
 def test_spend_in_a_file(versus, ledger_file, disk):
     """A spend that is on the disk before it is acknowledged."""
     spend = ours(partial(ledger_file.spend, DECLARED))
-    versus("spend", "in a file", spend, disk, headline=True)
+    versus("spend", "in a file", spend, disk)
 
 
 def test_remaining(versus, ledger_file):

@@ -61,7 +61,6 @@ def test_draws(versus, p, distortion):
         yardstick("ours, SFC64", partial(noise.sample, COUNT, rng=fast), COUNT),
         *others,
         unit="draw",
-        headline=p == 2 and distortion == 10.0,
     )
 
 

@@ -103,7 +103,6 @@ def test_slope(versus, bits):
             seed=0,
             error_of="gap, nats",
             target=GAP,
-            headline=bits == 7 and name == "",
         )
 
 

@@ -59,7 +59,7 @@ KINDS = ("codes", "DataFrame of categories", "DataFrame of text", "CSV file", "P
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("count", sizes(100_000, large=[1_000_000]))
+@pytest.mark.parametrize("count", sizes(100_000, 1_000_000))
 def test_release(versus, tmp_path, count, kind):
     """Release whole records and columns, and estimate."""
     codes = instances.codes(count, SIZES)

@@ -122,6 +122,13 @@ CASES = {
         types,
         information(2),
     ),
+    "exchangeable E_d information about two records": (
+        (200, 400),
+        (1000, 5000),
+        lambda n: n**2,
+        types,
+        lambda p: fp.row_information(fp.HammingChannel(p.space.n, 2, 1.0), p, [0, 1]),
+    ),
     "markov entropy": (*LENGTHS, float, chain, lambda p: p.entropy()),
     "markov log_prob": (
         *LENGTHS,
@@ -135,6 +142,12 @@ CASES = {
         lambda n: n**2,
         bit_chain,
         counted(fp.identifiability_level),
+    ),
+    "count of a chain, information about a record": (
+        *COUNTS,
+        lambda n: n**2,
+        bit_chain,
+        counted(lambda channel, prior: fp.row_information(channel, prior, prior.space.n // 2)),
     ),
     "count of a chain, information": (
         *COUNTS,

@@ -58,7 +58,7 @@ class Contender:
         if self.needs is not None:
             try:
                 with self.limits():
-                    importlib.import_module(PEERS[self.needs])
+                    importlib.import_module(PEERS.get(self.needs, self.needs))
             except ImportError:
                 return "not installed"
         return None if self.skip is None else f"not run: {self.skip}"

@@ -1,11 +1,12 @@
-"""A court for accountants: ``python -m benchmarks.court [--cases N] [--seed S] [--json FILE]``.
+"""Compare accountants: ``python -m benchmarks.court [--cases N] [--seed S] [--json FILE]``.
 
-Draws compositions of releases from a seed and asks every accountant that is installed for epsilon
-at a delta. An answer below our certified lower end is no guarantee: two neighbours are easier to
-tell apart than it says. Ours is checked as well: where all outcomes can be listed, or a closed form
-is known, delta at both ends of our bracket is computed with 60 digits by tests/oracles.
-``--write FILE`` writes the verdicts as a page of the documentation; ``--alone`` draws only cases
-that can be computed so, and asks nobody else.
+Draws compositions of mechanisms from a seed and asks every accountant that is installed for epsilon
+at a delta. Two neighbouring databases exceed an answer below our proved lower bound. Our bracket is
+checked as well: if all outcomes can be listed, or a closed form is known, delta at both bounds is
+computed with 60 digits by tests/oracles.
+``--write FILE`` writes the verdicts as a page of the documentation, ``--answers FILE`` the numbers
+that ``tools/pictures.py`` draws; ``--alone`` draws only cases that can be computed so, and asks
+nobody else.
 """
 
 import argparse
@@ -65,7 +66,7 @@ class Case:
     answers: list = field(default_factory=list)
 
     def shortfall(self, answer):
-        """How far an answer is below our lower end, relative to it; 0 where it is not."""
+        """How far an answer is below our lower bound, relative to it; 0 where it is not."""
         if answer.epsilon is None or answer.epsilon >= self.lower:
             return 0.0
         missing = (self.lower - answer.epsilon) / self.lower
@@ -152,6 +153,17 @@ def installed(peers):
     return [peer for peer in peers if versions[peer.needs] is not None], versions
 
 
+def answers(cases, run):
+    """Every answer as plain numbers, for the picture of the documentation."""
+    found = []
+    for case in cases:
+        given = {} if case.refusal else {"fastpriv": case.upper}
+        given |= {a.accountant: a.epsilon for a in case.answers if a.epsilon is not None}
+        plain = {name: "infinite" if math.isinf(e) else e for name, e in given.items()}
+        found.append({"number": case.number, "lower": case.lower, "answers": plain})
+    return run | {"cases": found}
+
+
 def main(arguments=None):
     """Hear the cases and print the verdicts; 1 if ours is wrong or refuses."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.court", description=__doc__)
@@ -166,6 +178,7 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every answer")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the verdicts as a page")
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="write what pictures show")
     given = parser.parse_args(arguments)
     logging.disable()  # what accountants warn of is not what they answer
     peers, versions = installed(() if given.alone else PEERS)
@@ -180,6 +193,8 @@ def main(arguments=None):
         content = run | {"cases": [asdict(case) for case in cases]}
         text = json.dumps(content, indent=1).replace(": Infinity", ': "infinite"')
         given.json.write_text(text + "\n")
+    if given.answers is not None:
+        given.answers.write_text(json.dumps(answers(cases, run)).replace("}}, ", "}},\n") + "\n")
     if given.write is not None:
         given.write.write_text(page(cases, run))
     print(report(cases, run))

@@ -62,6 +62,15 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class Allocation:
+    """Gaussian noise on batches; every person is in one random batch of each epoch."""
+
+    sigma: float
+    batches: int
+    epochs: int
+
+
+@dataclass(frozen=True)
 class Times:
     """A tree, repeated."""
 
@@ -142,12 +151,19 @@ def draw_single(rng):
     return leaf if rng.random() < 0.3 else Sampled(leaf, between(rng, 0.001, 0.9))
 
 
+def draw_allocation(rng):
+    """Training with shuffled batches."""
+    batches, epochs = rng.choice([10, 100, 1000]), rng.choice([1, 1, 10])
+    return Allocation(between(rng, 0.6, 3.0), batches, epochs)
+
+
 FAMILIES = {
     "noise": draw_noise,
     "sampled": draw_sampled,
     "responses": draw_responses,
     "integers": draw_integers,
     "single": draw_single,
+    "allocation": draw_allocation,
 }
 
 

@@ -1,97 +1,173 @@
-"""Processes that spend from one ledger file while some of them are killed.
+"""Processes that spend from one ledger while some of them, and the server, are killed.
 
-Run ``python benchmarks/ledger_storm.py [rounds] [processes]``. In every round 8 processes spend a
-hundredth of the budget at a time from a new file until it is used up; some are killed at random
-moments (SIGKILL). Each writes down what was acknowledged to it. After the round: every
-acknowledged spend must be in the ledger, the totals must be the sum of the entries, and the
-budget must not be exceeded; where somebody survived, it must be spent to the last decimal.
+Run ``python benchmarks/ledger_storm.py [file|postgres|both] [spends] [processes]``. The processes
+share a list of jobs, 2,000 unless told, each with a key, and every job is given to two processes.
+Each process is killed three times (SIGKILL), at a random moment of a random spend, and replaced;
+on PostgreSQL the server is killed too, and started again. Each process writes down what was
+acknowledged to it. At the end: every acknowledged spend must be in the ledger, no job may be in it
+twice, and the budget, which has room for all but twenty jobs, must be spent to the last decimal and
+not exceeded. It prints spends per second and the 99th percentile of the time of a spend.
+
+With ``growth`` it prints instead what one more spend costs after 100, 1,000, ... spends.
 """
 
+import json
 import os
 import random
 import signal
-import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
-from fastpriv.accounting import Ledger
-from fastpriv.errors import BudgetExceeded
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-BUDGET, LEVEL = 1.0, 0.01
+from fastpriv.accounting import Ledger, PrivacyProfile
+from fastpriv.errors import BudgetExceeded, LedgerError
+from postgres_server import NoServer, Server, schema
+
+LEVEL = Decimal("0.01")
+REFUSED = 20
+KILLS = 3  # of each process
 
 
-def spender(path, acknowledged):
-    """Spend until nothing is left, writing down every acknowledgement."""
+def spender(place, acknowledged, jobs, last):
+    """Spend each job once more, writing down every acknowledgement and how long it took.
+
+    The process is killed during or soon after the job with the number ``last``, if there is one.
+    """
     log = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    ledger, made = Ledger.open(path, {"dp": BUDGET}), 0
-    while True:
-        label = f"{os.getpid()}-{made}"
-        try:
-            ledger.spend({"dp": LEVEL}, label=label)
-        except BudgetExceeded:
-            os._exit(0)
-        os.write(log, f"{label}\n".encode())
-        made += 1
+    ledger = None
+    for k, job in enumerate(jobs):
+        if k == last:
+            moment = random.uniform(0.0, 0.01)
+            threading.Timer(moment, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        while True:
+            begun = time.perf_counter()
+            try:
+                ledger = ledger or Ledger.open(place, timeout=20.0)
+                ledger.spend({"dp": LEVEL}, key=job)
+            except BudgetExceeded:
+                break
+            except LedgerError:  # the server is down for longer than the timeout
+                time.sleep(0.05)
+                continue
+            seconds = time.perf_counter() - begun
+            os.write(log, f"{json.dumps([job, seconds])}\n".encode())
+            break
+    if last is not None:
+        time.sleep(60.0)  # the timer ends the process
+    os._exit(0)
 
 
-def start(path, acknowledged):
+def start(place, acknowledged, jobs, last):
     """Start a spender and return its process id."""
     child = os.fork()
     if child == 0:
         try:
-            spender(path, acknowledged)
+            spender(place, acknowledged, jobs, last)
         finally:
             os._exit(1)
     return child
 
 
-def storm_round(folder, processes, rng):
-    """One file, its processes and kills; return counts of what happened."""
-    path, acknowledged = folder / "ledger.db", folder / "acknowledged"
-    running = [start(path, acknowledged) for _ in range(processes)]
-    victims = rng.sample(running, rng.randint(1, processes))
-    for victim in victims:
-        time.sleep(rng.expovariate(1 / 0.008))
-        os.kill(victim, signal.SIGKILL)
-    codes = [os.waitpid(child, 0)[1] for child in running]
-    survived = sum(code == 0 for code in codes)
-    killed = sum(os.WIFSIGNALED(code) and os.WTERMSIG(code) == signal.SIGKILL for code in codes)
-    found = Counter(rounds=1, killed=killed, failed=processes - survived - killed)
-    if not path.exists():
-        return found
-    said = acknowledged.read_text().split() if acknowledged.exists() else []
-    with sqlite3.connect(path) as plain:  # the file as SQLite sees it, without our code
-        sound = plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    plain.close()
-    with Ledger.open(path, {"dp": BUDGET}) as ledger:  # made by the killed, or by us
-        kept = Counter(receipt.label for receipt in ledger.history())
+def storm(place, server, folder, spends, processes, rng):
+    """One ledger, its processes and kills; return counts of what happened, and the times."""
+    budget = LEVEL * (spends - REFUSED)
+    Ledger.open(place, {"dp": budget}).close()
+    acknowledged = folder / "acknowledged"
+    jobs = [f"job {k}" for k in range(spends)]
+    shares = [jobs[j::processes] + jobs[(j + 1) % processes :: processes] for j in range(processes)]
+    for share in shares:
+        rng.shuffle(share)
+    begun, found = time.perf_counter(), Counter()
+    running = {}
+
+    def begin(share, kills):
+        last = rng.randrange(len(share)) if kills else None
+        running[start(place, acknowledged, share, last)] = share, kills
+
+    for share in shares:
+        begin(share, KILLS)
+    while running:
+        time.sleep(rng.uniform(0.0, 0.1))
+        for child in list(running):
+            done, code = os.waitpid(child, os.WNOHANG)
+            if done:
+                share, kills = running.pop(child)
+                killed = os.WIFSIGNALED(code)
+                found["killed clients" if killed else "failed" if code else "finished"] += 1
+                if killed or code:
+                    begin(share, kills - killed)
+        if server is not None and found["killed servers"] < 5 and rng.random() < 0.15:
+            server.kill()
+            server.start()
+            found["killed servers"] += 1
+    seconds = time.perf_counter() - begun
+    said = [json.loads(line) for line in acknowledged.read_text().splitlines() if line[-1:] == "]"]
+    with Ledger.open(place) as ledger:
+        ledger.verify()
+        kept = Counter(receipt.key for receipt in ledger.history())
         total = Decimal(repr(ledger.spent["dp"]))
-    found["acknowledged"] = len(said)
-    found["in the ledger"] = kept.total()
-    found["lost"] = sum(kept[label] != 1 for label in said)
-    found["damaged"] = not sound
-    found["wrong totals"] = total != Decimal(repr(LEVEL)) * kept.total()
-    found["overspent"] = total > Decimal(repr(BUDGET))
-    found["used up"] = total == Decimal(repr(BUDGET))
-    found["left over with survivors"] = survived > 0 and total != Decimal(repr(BUDGET))
-    return found
+    found["acknowledged"] = len({job for job, _ in said})
+    found["in the ledger"] = len(kept)
+    found["lost"] = sum(job not in kept for job in {job for job, _ in said})
+    found["doubled"] = sum(count > 1 for count in kept.values())
+    found["overspent"] = int(total > budget or total != LEVEL * len(kept))
+    found["left over"] = int(total != budget)
+    times = sorted(taken for _, taken in said)
+    return found, seconds, times
 
 
-def main(rounds=500, processes=8, seed=0):
-    rng, counts, begun = random.Random(seed), Counter(), time.perf_counter()
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            counts.update(storm_round(Path(folder), processes, rng))
-    for name, count in counts.items():
-        print(f"{name:<26}{count:>8}")
-    print(f"{'seconds':<26}{time.perf_counter() - begun:>8.1f}")
-    wrong = ("lost", "damaged", "wrong totals", "overspent", "failed", "left over with survivors")
-    return sum(counts[name] for name in wrong)
+def growth(place, most):
+    """Print what a spend costs as the history grows: declared levels, and distinct noise."""
+    with Ledger.open(place, {"dp": 1e6, "approximate-dp": (1e3, 1e-6)}) as ledger:
+        times = []
+        for k in range(most):
+            begun = time.perf_counter()
+            ledger.spend(PrivacyProfile.laplace(500.0 + k))
+            times.append(time.perf_counter() - begun)
+            if k + 1 in (10, 30, 100, 300, 1000, most):
+                last = sorted(times[-10:])[5]
+                print(f"{k + 1:>7} kinds of noise, one more: {1e3 * last:8.1f} ms")
+    print(f"{'all':>7} {sum(times):8.1f} s")
+
+
+def main(which="both", spends=2000, processes=8, seed=0):
+    wrong = 0
+    for kind in ("file", "postgres") if which in ("both", "growth") else (which,):
+        with tempfile.TemporaryDirectory() as name:
+            server, place = None, Path(name) / "ledger"
+            if kind == "postgres":
+                try:
+                    server = Server()
+                except (NoServer, ImportError) as error:
+                    print(f"postgres: skipped, {error}")
+                    continue
+                place = schema(server.address, "storm")
+            try:
+                print(kind)
+                if which == "growth":
+                    growth(place, int(spends))
+                    continue
+                counts, seconds, times = storm(
+                    place, server, Path(name), int(spends), int(processes), random.Random(seed)
+                )
+            finally:
+                if server is not None:
+                    server.close()
+        for what, count in sorted(counts.items()):
+            print(f"  {what:<24}{count:>8}")
+        print(f"  {'spends per second':<24}{counts['in the ledger'] / seconds:>8.0f}")
+        print(f"  {'median, ms':<24}{1e3 * times[len(times) // 2]:>8.1f}")
+        print(f"  {'99th percentile, ms':<24}{1e3 * times[int(0.99 * len(times))]:>8.1f}")
+        wrong += sum(counts[what] for what in ("lost", "doubled", "overspent", "failed"))
+        wrong += counts["left over"]
+    return wrong
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])) > 0)
+    sys.exit(main(*sys.argv[1:]) > 0)

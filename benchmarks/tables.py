@@ -1,9 +1,10 @@
 """Write the tables of a run into README.md and docs/benchmarks.md.
 
 ``pytest benchmarks/ --benchmark-only --benchmark-json FILE`` makes a run, and
-``python benchmarks/tables.py FILE`` writes it: the short table between the markers in README.md,
-and the whole page of the documentation. ``--root DIR`` writes into another folder; ``--topic NAME
---page FILE`` writes a page of one topic only.
+``python benchmarks/tables.py FILE`` writes it: five rows between the markers in README.md,
+and the whole page of the documentation. ``--readme`` writes the five rows only, from a run of their
+topics; ``--root DIR`` writes into another folder; ``--topic NAME --page FILE`` writes a page of one
+topic only.
 """
 
 import argparse
@@ -21,6 +22,8 @@ FOLDER = Path(__file__).parent
 START, END = "<!-- benchmarks:start -->", "<!-- benchmarks:end -->"
 #: Times within this factor count as even.
 EVEN = 1.1
+#: How a better answer of a peer is named.
+BETTER = {"time": "faster", "accuracy": "more accurate"}
 #: Growth beyond what is promised that is blamed on caches and noise.
 SLACK = 2.0
 
@@ -67,7 +70,7 @@ def worse(one, other):
 
 
 def losses(mine, other=None):
-    """What we lose on, to a peer or to our own promise."""
+    """What a peer, or the promise in our docstring, is better on."""
     if mine.status != "ok":
         return [mine.status]
     if other is None:
@@ -91,9 +94,9 @@ def remark(mine, other):
 def verdict(mine, other=None):
     """One comparison in words."""
     lost = losses(mine, other)
-    words = f"**WE LOSE** on {' and '.join(lost)}" if lost else ""
     if other is None or mine.status != "ok":
-        return words
+        return f"ours: {lost[0]}" if lost else ""
+    words = f"**{' and '.join(BETTER[word] for word in lost)}**" if lost else ""
     if other.status != "ok":
         return other.status
     if other.kind == "ours":
@@ -153,24 +156,21 @@ def full_table(records):
 
 
 def short_table(records):
-    """One line per question that people care about, with all peers in it."""
+    """One line per question that people care about, with the peers that answered."""
     rows = []
     for mine, others in questions(r for r in records if r.headline):
         if mine is None:
             continue
-        told = []
+        answers = []
         for other in others:
             if other.status != "ok":
-                told.append(f"{other.solver}: {other.status}")
                 continue
             note = remark(mine, other)
-            note = (
-                f" ({note}{'' if other.error is None else f', {other.error:.0e}'})" if note else ""
-            )
-            lost = " **WE LOSE**" if losses(mine, other) else ""
-            told.append(f"{other.solver} {ratio(mine, other)}{note}{lost}")
-        rows.append([mine.question, mine.instance, timing(mine), error(mine), "; ".join(told)])
-    header = ["question", "instance", "ours", "our error", "others' time over ours"]
+            note = f"{note}, {other.error:.0e}" if note and other.error is not None else note
+            answers.append(f"{other.solver} {ratio(mine, other)}{f' ({note})' if note else ''}")
+        instance = f"`{mine.instance}`" if "(" in mine.instance else mine.instance
+        rows.append([mine.question, instance, timing(mine), "; ".join(answers)])
+    header = ["question", "instance", "fastpriv", "time of others / time of fastpriv"]
     return table(header, rows)
 
 
@@ -192,14 +192,14 @@ def bullets(lines):
 
 
 def lost_cases(records):
-    """Where we lose: (whether the better answer is ours, its time over ours, in words)."""
+    """Where others are better: (whether our answer is better, time ratio, in words)."""
     cases = []
     for mine, others in questions(records):
         if mine is None:
             continue
         name = f"{mine.question}, {mine.instance}"
         if losses(mine):
-            text = f"{name}: on {losses(mine)[0]} ({error(mine) or 'no answer'})"
+            text = f"{name}: {losses(mine)[0]} ({error(mine) or 'no answer'})"
             cases.append((False, 0.0, text))
             continue
         for other in others:
@@ -209,13 +209,14 @@ def lost_cases(records):
                 note = f"; its answer is {note}" if note else ""
                 if "accuracy" in lost:
                     note += f"; its error is {other.error:.0e}, ours {mine.error:.0e}"
-                text = f"{name}: to {other.solver} on {' and '.join(lost)} ({times}{note})"
+                better = " and ".join(BETTER[word] for word in lost)
+                text = f"{name}: {other.solver} is {better} ({times}{note})"
                 cases.append((remark(mine, other) != "", other.seconds / mine.seconds, text))
     return sorted(cases)
 
 
 def lost_list(records):
-    """Where we lose: first to answers as good as ours, worst first, then to others."""
+    """Where others are better: first answers as good as ours, worst first, then the others."""
     return bullets(text for *_, text in lost_cases(records)) or "Nowhere in this run.\n"
 
 
@@ -241,12 +242,12 @@ def conditions(results):
 
 
 READING = """\
-Ours and every peer are timed in turns in one process, so that noise hits all alike; times are the
-least of the rounds, in the unit given. *Its time / ours* above 1 means that ours is faster. An
-error is how far an answer may be, or is, from the truth (what it measures stands in the results as
-`error_of`); errors below the one asked for count as equal. *Unsound* is an answer on the wrong side
-of the truth, which is no guarantee. A yardstick, such as a copy of the same memory, answers no
-question and only puts our time in proportion. Times within 10 % are even. A sweep loses where its
+fastpriv and every peer are timed in turns in one process. Times are the minimum over the rounds, in
+the unit given. *Its time / ours* above 1 means that fastpriv is faster. The error of an answer is
+its distance from the truth, or a bound on it; the results name it in `error_of`. Errors below the
+one asked for count as equal. An *unsound* answer lies on the wrong side of the truth and is not a
+guarantee. A yardstick, such as a copy of the same memory, answers no question and only puts the
+time in proportion. Times within 10 % are even. A sweep over sizes is slower than promised if its
 time grows more than twice as much as its docstring promises.
 """
 
@@ -300,7 +301,7 @@ def page(results, records):
         RERUNNING,
         "## This run\n",
         conditions(results),
-        "## Where we lose\n",
+        "## Where others are faster or more accurate\n",
         lost_list(records),
     ]
     for topic, group in groupby(records, lambda r: r.topic):
@@ -337,12 +338,7 @@ def summary(results, records):
         f"{machine['load_after']} after, Python {machine['python']}, measured at revision "
         f"{revision(results)}.\n"
     )
-    cases = lost_cases(records)
-    plain = [text for worse_answer, _, text in cases if not worse_answer]
-    others = len(cases) - len(plain)
-    lost = "Where we lose to an answer as good as ours, or to our own promise:\n"
-    rest = f"Another {others} times a faster answer is unsound or less accurate.\n"
-    return "\n".join([head, short_table(records), lost, bullets(plain) or "Nowhere.\n", rest])
+    return "\n".join([head, short_table(records)])
 
 
 def between_markers(text, new):
@@ -354,11 +350,17 @@ def between_markers(text, new):
     return f"{before}{START}\n{new}{END}{after}"
 
 
+def write_readme(results, root):
+    """Put the short table into the README."""
+    readme = root / "README.md"
+    text = summary(results, records_of(results))
+    readme.write_text(between_markers(readme.read_text(), text))
+
+
 def write(results, root):
     """Put the tables into README and documentation."""
     records = records_of(results)
-    readme = root / "README.md"
-    readme.write_text(between_markers(readme.read_text(), summary(results, records)))
+    write_readme(results, root)
     (root / "docs").mkdir(exist_ok=True)
     (root / "docs" / "benchmarks.md").write_text(page(results, records))
 
@@ -370,6 +372,7 @@ def main():
     parser.add_argument("--root", type=Path, default=FOLDER.parent, metavar="DIR")
     parser.add_argument("--topic", choices=sorted(topics()), help="write a page of this alone")
     parser.add_argument("--page", type=Path, metavar="FILE", help="where that page goes")
+    parser.add_argument("--readme", action="store_true", help="write the rows of the README alone")
     given = parser.parse_args()
     if (given.topic is None) != (given.page is None):
         parser.error("--topic and --page go together")
@@ -380,6 +383,9 @@ def main():
         parser.error(f"{given.results} is not what --benchmark-json of benchmarks/ writes: {error}")
     if given.topic is not None:
         given.page.write_text(topic_page(results, records_of(results), given.topic))
+        return 0
+    if given.readme:
+        write_readme(results, given.root)
         return 0
     lacking = topics() - {entry["extra_info"]["topic"] for entry in parts[0]}
     if lacking:

@@ -83,15 +83,15 @@ def ours(cases):
     widths = [(case.upper - case.lower) / case.upper for case in cases if case.upper > 0.0]
     heard = [case.seconds for case in cases if case.seconds is not None]
     told = [
-        f"ours answered {len(cases) - len(refused):,} of {len(cases):,}, in a median time of "
+        f"fastpriv answered {len(cases) - len(refused):,} of {len(cases):,}, in a median time of "
         f"{duration(middle(heard))} and at most {duration(max(heard, default=None))}; the median "
         f"bracket has a relative width of {middle(widths) or 0.0:.1e}, the widest "
         f"{max(widths, default=0.0):.1e}.",
-        f"{listed:,} cases could be computed by listing outcomes or by a closed form; our bracket "
-        f"holds in {listed - len(wrong):,} of them.",
+        f"{listed:,} cases could be computed by listing outcomes or by a closed form; the bracket "
+        f"of fastpriv holds in {listed - len(wrong):,} of them.",
     ]
-    told += [f"OURS IS WRONG: {case.line}" for case in wrong]
-    return told + [f"ours refused: {case.line}: {case.refusal}" for case in refused]
+    told += [f"fastpriv is WRONG: {case.line}" for case in wrong]
+    return told + [f"fastpriv refused: {case.line}: {case.refusal}" for case in refused]
 
 
 def names_of(run):
@@ -127,17 +127,25 @@ def report(cases, run):
 
 
 INTRODUCTION = """\
-# A court for accountants
+# Other accountants
 
-This page is written by `python -m benchmarks.court --cases {cases} --seed {seed} --write FILE`. It
-draws compositions of releases from a seed and asks every accountant that is installed for epsilon
-at a delta between 1e-3 and 1e-300. *Below* counts answers under our certified lower end: two
-neighbouring databases are easier to tell apart than the answer says, so it is no guarantee. The
-shortfall is relative to that end; one of less than 1e-9 is not counted, since parameters have to be
-rounded for some accountants. *Excess* is how far sound answers are above our upper end. An
-accountant has {limit:g} seconds for an answer, and 2 GB of memory, or it has failed. An infinite
-answer is sound and of no use. The answer of prv-accountant is its upper bound, for an error of
-0.01.
+![Answers relative to the proved lower bound](_static/pictures/accountants.svg)
+
+Each dot is an answer to one of {cases} random compositions of queries, at a delta between 1e-3 and
+1e-300. An answer below the proved lower bound is *unsound*: two neighbouring databases can be
+distinguished better than the answer claims.
+
+This page is written by `python -m benchmarks.court --cases {cases} --seed {seed} --limit {limit:g}
+--write docs/accountants.md`, the figure by `python tools/pictures.py accountants.svg`.
+
+- *Below* counts answers under the proved lower bound. The shortfall is relative to this bound.
+  A shortfall below 1e-9 is not counted, because parameters are rounded for some accountants.
+- *Excess* is the relative distance of sound answers from the upper bound of fastpriv.
+- An accountant has {limit:g} seconds and 2 GB of memory for an answer; otherwise it has failed.
+- An infinite answer is sound but of no use.
+- The answer of prv-accountant is its upper bound, for an error of 0.01.
+
+Times of each accountant are in the [benchmarks of accountants](benchmarks-accountants.md).
 """
 
 
@@ -147,11 +155,12 @@ def page(cases, run):
     told = INTRODUCTION.format(cases=len(cases), **run)
     versions = ", ".join(f"{name} {v}" for name, v in run["versions"].items() if v)
     parts = [told, table(HEADER, lines(cases, names)), *(f"- {line}" for line in ours(cases))]
-    parts += [f"- versions: {versions}", f"- not installed: {', '.join(lacking) or 'nobody'}", ""]
-    parts.append("## Answers that are no guarantee\n")
+    parts += [f"- versions: {versions}", f"- not installed: {', '.join(lacking) or 'none'}", ""]
+    parts.append("## Answers below the lower bound\n")
     shown_now = list(worst(cases))
     parts.append(
-        f"The worst, at most {SHOWN} of a family, with the line of Python that gives the answer.\n"
+        f"The largest shortfalls, at most {SHOWN} of a family, with the line of Python that gives "
+        "each.\n"
     )
     for name in names:
         mine = [(case, a) for case, a in shown_now if a.accountant == name]
@@ -168,11 +177,11 @@ def page(cases, run):
             ]
             for case, a in mine
         ]
-        parts.append(table(["question", "its answer", "reached", "shortfall"], rows))
+        parts.append(table(["question", "its answer", "lower bound", "shortfall"], rows))
     parts += [
-        "## Ours\n",
+        "## The brackets of fastpriv\n",
         f"```text\n{FASTPRIV.imports}\n```\n",
-        "The lower ends above are those of\n",
+        "The lower bounds above come from these calls.\n",
         table(
             ["question", "bracket"],
             [
