@@ -1,7 +1,7 @@
 """What the package reports about its own work: a logger, and hooks for metrics.
 
-Events are spends, refusals, conflicts and runs of HiGHS; compilations are only logged. Their fields
-are counts, levels, sizes and seconds, never values of data, labels or metadata.
+Events are spends, repeated spends, refusals, conflicts and runs of solvers; compilations are only
+logged. Fields are counts, levels, sizes and seconds, never values of data, labels or metadata.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def observe(hook: Hook) -> Callable[[], None]:
     ----------
     hook : callable
         Called with the name of the event and its fields, in the thread of the event. Events are
-        "spend", "refused", "conflict" and "solver". An exception of the hook is logged and does not
-        stop the work.
+        "spend", "repeated" (a spend whose key was known), "refused", "conflict" and "solver". An
+        exception of the hook is logged and does not stop the work.
 
     Returns
     -------

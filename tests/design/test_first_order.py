@@ -83,3 +83,14 @@ def test_dense_blocks_give_the_directions_of_banded_ones(monkeypatch):
     assert used == [True]
     assert full.gap <= 1e-6
     assert full.value == pytest.approx(banded.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["highs", "interior", "first-order"])
+def test_runs_of_solvers_are_events(solver):
+    seen = []
+    stop = fp.observe(lambda event, fields: seen.append((event, fields)))
+    fp.solve_pd_dp(random_prior((2, 3), 1), 0.3, solver=solver, gap=1e-3)
+    stop()
+    assert {event for event, _ in seen} == {"solver"}
+    assert {fields["solver"] for _, fields in seen} == {solver}
+    assert all(fields["columns"] > fields["rows"] > 0 or solver == "highs" for _, fields in seen)

@@ -67,6 +67,11 @@ def times(a: Decimal, count: int) -> Decimal:
     return _EXACT.multiply(a, Decimal(count)) if count else ZERO
 
 
+def shortest(exact: Decimal) -> Decimal:
+    """Return the same amount without trailing zeros, so that equal amounts have one text."""
+    return _EXACT.normalize(exact)
+
+
 def up(exact: Decimal) -> float:
     """Return the smallest float whose decimal is at least this one."""
     near = float(exact)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv._core.rounding import raised
 from fastpriv.accounting.laws import LAWS, Law
-from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, times, up
+from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, shortest, times, up
 from fastpriv.accounting.ledger.store import State, counted
 from fastpriv.accounting.profile.relations import one_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, did_you_mean
@@ -345,11 +345,11 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
         raise InvalidInput(
             f'delta must lie between 0 and 1, got {described(delta)}; for 0 budget "dp"'
         )
-    return epsilon, exact.normalize(), levels == "adaptive"
+    return epsilon, shortest(exact), levels == "adaptive"
 
 
 def _finite(value: Any, name: str) -> Decimal:
     limit = amount(value, name)
     if not limit.is_finite():
         raise InvalidInput(f"{name} must be finite, got {described(value)}")
-    return limit.normalize()
+    return shortest(limit)

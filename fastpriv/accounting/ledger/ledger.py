@@ -23,7 +23,7 @@ from fastpriv._core.tables import table as connected
 from fastpriv._text import html, numbers
 from fastpriv._text.table import table
 from fastpriv.accounting.laws import Law
-from fastpriv.accounting.ledger.amounts import down, minus, up
+from fastpriv.accounting.ledger.amounts import down, minus, shortest, up
 from fastpriv.accounting.ledger.budget import CURVE, Budget, Offer, declared, refuse_prior
 from fastpriv.accounting.ledger.postgres import SCHEMES, PostgresStore
 from fastpriv.accounting.ledger.sqlite import SqliteStore
@@ -494,7 +494,7 @@ class Ledger:
                 before = self._store.state()
                 entry = self._known(fields) or self._next(before, offer, fields)[0]
                 return _receipt(entry)
-            receipt = _receipt(self._charged(offer, fields, claim))
+            entry, event = self._charged(offer, fields, claim)
         except BudgetExceeded as error:
             emit(
                 "refused",
@@ -506,9 +506,9 @@ class Ledger:
                 dry_run=dry_run,
             )
             raise
-        seconds = time.perf_counter() - begun
+        receipt, seconds = _receipt(entry), time.perf_counter() - begun
         emit(
-            "spend",
+            event,
             number=receipt.number,
             count=receipt.count,
             charged=dict(receipt.charged),
@@ -565,8 +565,10 @@ class Ledger:
         after = budget.after(before, charged, offer, count)
         return self._entry(before, SPEND, charged=charged, **fields), after
 
-    def _charged(self, offer: Offer, fields: Mapping[str, Any], claim: str | None) -> Entry:
-        """Write the entry of a spend.
+    def _charged(
+        self, offer: Offer, fields: Mapping[str, Any], claim: str | None
+    ) -> tuple[Entry, str]:
+        """Write the entry of a spend; return it, and whether it is new ("spend") or "repeated".
 
         Profiles are composed while nobody waits. If somebody else has spent meanwhile, their spend
         is added and the attempt repeated; after many attempts as a writer, so that it ends.
@@ -590,12 +592,12 @@ class Ledger:
             else:
                 made = compose(before)
                 if known is not None:
-                    return known
+                    return known, "repeated"
                 written = _surely(store, lambda _, made=made: made, before, claim)
             if known is not None:
-                return known
+                return known, "repeated"
             if written:
-                return written[0]
+                return written[0], "spend"
             emit("conflict", logging.DEBUG, attempt=attempt + 1)
             time.sleep(random.uniform(0.0, _PAUSE))
         raise LedgerError(
@@ -675,7 +677,8 @@ class Ledger:
             refuse_prior(prior)
             given: Mapping[str, Any] = mechanism.spending() if releases else mechanism
             offer = declared(given, curve)
-            asked = ["levels", releases, {str(n): str(level) for n, level in given.items()}]
+            levels = {notion: shortest(level) for notion, level in offer.levels.items()}
+            asked = ["levels", releases, levels, offer.part]
             return replace(offer, relation=REPLACED) if releases else offer, asked
         convert = _adapter(mechanism)
         if convert is not None:
@@ -846,7 +849,7 @@ class Ledger:
             return html.listing("Ledger, closed", ("notion",), [(n,) for n in self._budget.limits])
         state, spent, _ = self._totals()
         rows = [(n, numbers.up(spent[n]), _budget(total)) for n, total in self.budget.items()]
-        note = f"{state.entries} spend{'s'[: state.entries != 1]}"
+        note = f"{state.spends} spend{'s'[: state.spends != 1]}"
         return html.listing("Ledger", ("notion", "spent", "budget"), rows, note)
 
     def __repr__(self) -> str:
@@ -984,11 +987,15 @@ def _surely(
     """Write; if the connection is lost, find out whether the entries were written."""
     try:
         return store.write(make, expected, claim)
-    except LostConnection as error:
-        entries = list(error.entries)
-    if entries and store.find_written(entries[-1].number, str(entries[-1].digest)):
-        return entries
-    return None
+    except LostConnection as lost:
+        entries = list(lost.entries)
+        if not entries:
+            return None
+        try:
+            written = store.find_written(entries[-1].number, str(entries[-1].digest))
+        except LedgerError:
+            raise lost from None  # nobody knows
+    return entries if written else None
 
 
 def _adapter(mechanism: object) -> Callable[[Any, str | None], Any] | None:

@@ -443,8 +443,13 @@ class Store(ABC):
     # Reading.
 
     def _read(self, ask: Callable[[], T]) -> T:
-        """Return what is asked for, over a new connection if one is lost."""
+        """Return what is asked for, over a new connection if one is lost.
+
+        Not within :meth:`write`: a new connection would be outside its transaction.
+        """
         with self.lock, self.explained:
+            if self._writing:
+                return ask()
             for _ in range(_READS):
                 self.ready()
                 try:
@@ -597,9 +602,17 @@ class Store(ABC):
         return found[0] if found else None
 
     def find_written(self, number: int, digest: str) -> bool:
-        """Whether an entry is in the ledger, after the connection was lost while it was written."""
-        question = "SELECT digest FROM {entry} WHERE number = ?"
-        return self._read(lambda: self.execute(question, (number,))) == [(digest,)]
+        """Whether an entry is in the ledger, after the connection was lost while it was written.
+
+        Asked as a writer: the server may still be at work on the transaction that was lost.
+        """
+
+        def ask() -> bool:
+            with self.moment(write=True):
+                question = "SELECT digest FROM {entry} WHERE number = ?"
+                return self.execute(question, (number,)) == [(digest,)]
+
+        return self._read(ask)
 
     def _entries(self, condition: str, values: Sequence[Any]) -> list[Entry]:
         rows = self.execute(

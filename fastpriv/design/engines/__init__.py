@@ -8,11 +8,14 @@ lower bound.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fastpriv._core.clock import Clock
+from fastpriv._core.observing import emit
 from fastpriv.design.certificate import lower_bound
 from fastpriv.design.cone import Cone, ListedCone
 from fastpriv.design.engines import first_order, interior, vertex
@@ -33,7 +36,7 @@ _SMALL_GAP = 1e-7
 class Run(Protocol):
     """Move a point towards the optimum until the gap is met or the time is over."""
 
-    def __call__(self, cone: ListedCone, gap: float, clock: Clock) -> Iterate:
+    def __call__(self, cone: Any, gap: float, clock: Clock) -> Iterate:
         """Return the best point and lower bound."""
 
 
@@ -45,9 +48,32 @@ class Engine(NamedTuple):
     finishes: bool = False  # it runs if the gap was missed; otherwise only if there is no point
 
 
+class _Observed:
+    """An engine of this package; its runs are events, as those of HiGHS are."""
+
+    def __init__(self, name: str, run: Callable[[Any, float, Clock], Iterate]) -> None:
+        self._name, self._run = name, run
+
+    def __call__(self, cone: Cone, gap: float, clock: Clock) -> Iterate:
+        begun, status = time.perf_counter(), "Failed"
+        try:
+            result = self._run(cone, gap, clock)
+            status = "Finished"
+            return result
+        finally:
+            emit(
+                "solver",
+                solver=self._name,
+                columns=len(cone.cost),
+                rows=len(cone.total),
+                seconds=time.perf_counter() - begun,
+                status=status,
+            )
+
+
 _HIGHS = Engine("highs", vertex.run)
-_INTERIOR = Engine("interior", interior.run)
-_FIRST_ORDER = Engine("first-order", first_order.run)
+_INTERIOR = Engine("interior", _Observed("interior", interior.run))
+_FIRST_ORDER = Engine("first-order", _Observed("first-order", first_order.run))
 
 
 def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -> list[Engine]:
@@ -83,7 +109,7 @@ def solve(cone: Cone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, s
     Raises ``SolverFailure`` if no engine of the plan has a point.
     """
     if not isinstance(cone, ListedCone):  # only the interior-point method has a working set
-        return interior.run(cone, gap, clock), "interior"
+        return _INTERIOR.run(cone, gap, clock), "interior"
     if not len(cone.source):  # no inputs are related
         return _cheapest(cone), "interior" if engine == "interior" else "highs"
     best: tuple[Iterate, str] | None = None

@@ -1,6 +1,7 @@
 """What every store of a ledger must do: SQLite in memory and in a file, PostgreSQL on a server."""
 
 import asyncio
+import itertools
 import json
 import logging
 import threading
@@ -49,6 +50,28 @@ def test_keys_of_every_kind_of_step(make, mechanism):
     with pytest.raises(InvalidInput, match="belongs to spend 1"):
         ledger.spend(fp.HammingChannel(3, 2, 0.25), key="k")
     assert len(ledger) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "other"),
+    [
+        ({"dp": 1}, {"dp": "1.00"}, {"dp": "1.0000000000000000000000000000000000001"}),
+        ({"approximate-dp": (1, 1e-7)}, {"approximate-dp": [1.0, "0.0000001"]}, {"dp": 1}),
+    ],
+)
+def test_a_key_knows_a_level_that_is_written_in_another_way(first, again, other):
+    ledger = Ledger(CURVE)
+    receipt = ledger.spend(first, key="k")
+    assert ledger.spend(again, key="k") == receipt
+    with pytest.raises(InvalidInput, match="belongs to spend 1"):
+        ledger.spend(other, key="k")
+
+
+def test_the_digits_of_a_budget_stay():
+    with pytest.raises(BudgetExceeded):
+        Ledger({"dp": "1.00000000000000000000000000000000005"}).spend(
+            {"dp": "1.00000000000000000000000000000000006"}
+        )
 
 
 @pytest.mark.parametrize(
@@ -282,6 +305,82 @@ def test_a_connection_that_is_lost_at_the_commit(server, moment, monkeypatch):
         assert issubclass(LostConnection, LedgerError)
 
 
+@pytest.mark.parametrize("budget", [{"dp": 1.0}, CURVE])
+@pytest.mark.parametrize("key", [None, "job"])
+def test_a_connection_that_is_lost_at_any_statement(server, budget, key, monkeypatch):
+    """Before each statement of a spend in turn: it is charged once, within one transaction."""
+    place = schema(server, f"lost_{len(budget)}_{key}_{next(iter(budget))[:2]}")
+    with Ledger.open(place, budget) as ledger:
+        ledger.spend({"dp": 0.01})
+        store, execute = ledger._store, ledger._store.execute
+        losses, outside = 0, []
+        for nth in itertools.count(1):
+            asked = 0
+
+            def losing(statement, values=(), nth=nth):
+                nonlocal asked
+                asked += 1
+                if asked == nth:
+                    store._connection.close()
+                if statement.startswith(("INSERT", "UPDATE")):
+                    connection = store._connection
+                    if not connection.closed and connection.info.transaction_status == 0:
+                        outside.append(statement)
+                return execute(statement, values)
+
+            monkeypatch.setattr(store, "execute", losing)
+            receipt = ledger.spend({"dp": 0.01}, key=key and f"{key} {nth}")
+            monkeypatch.setattr(store, "execute", execute)
+            assert receipt.number == len(ledger) == nth + 1
+            if asked < nth:
+                break
+            losses += 1
+        assert losses >= 8
+        assert outside == []
+        ledger.verify()
+
+
+def test_a_lost_transaction_that_the_server_still_commits(server, monkeypatch):
+    """Whether it was written is asked only after the server is done with it."""
+    place = schema(server, "slow_commit")
+    with Ledger.open(place, {"dp": 1.0}) as ledger:
+        store, execute, committing = ledger._store, ledger._store.execute, []
+
+        def losing(statement, values=()):
+            if statement == "COMMIT" and store._writing and not committing:
+                connection, store._connection = store._connection, None
+                commit = threading.Timer(0.3, connection.execute, ("COMMIT",))
+                committing.append(commit)
+                commit.start()
+                raise LostConnection("lost")
+            return execute(statement, values)
+
+        monkeypatch.setattr(store, "execute", losing)
+        assert ledger.spend({"dp": 0.25}).number == 1
+        committing[0].join()
+        assert (len(ledger), ledger.spent) == (1, {"dp": 0.25})
+        ledger.verify()
+
+
+def test_a_server_that_is_gone_after_the_commit_leaves_it_open(server, monkeypatch):
+    place = schema(server, "gone")
+    with Ledger.open(place, {"dp": 1.0}, timeout=0.1) as ledger:
+        store, execute = ledger._store, ledger._store.execute
+
+        def losing(statement, values=()):
+            if statement == "COMMIT" and store._writing:
+                execute(statement)
+                store._connection.close()
+                monkeypatch.setattr(store, "address", "postgresql://127.0.0.1:1/nowhere")
+            return execute(statement, values)
+
+        monkeypatch.setattr(store, "execute", losing)
+        with pytest.raises(LedgerError, match=r"counts, or it does not.*with the same key"):
+            ledger.spend({"dp": 0.25}, key="job")
+    with Ledger.open(place) as ledger:
+        assert ledger.spend({"dp": 0.25}, key="job").number == len(ledger) == 1
+
+
 def test_spends_under_asyncio(make):
     ledger = make({"dp": 1.0})
 
@@ -317,15 +416,18 @@ def test_events_are_logged_and_counted(make, caplog):
         ledger.spend({"dp": 0.25}, label="secret", key="hidden", metadata={"name": "Ada"})
         with pytest.raises(BudgetExceeded):
             ledger.spend({"dp": 2.0})
+        ledger.spend({"dp": 0.25}, label="secret", key="hidden", metadata={"name": "Ada"})
     stop()
     failing()
     ledger.spend({"dp": 0.25})
-    assert [event for event, _ in seen] == ["spend", "refused"]
+    assert [event for event, _ in seen] == ["spend", "refused", "repeated"]
     assert seen[0][1]["charged"] == {"dp": 0.25}
     assert seen[1][1]["remaining"] == 0.75
     records = [r for r in caplog.records if hasattr(r, "event")]
-    assert [(r.event, r.levelname) for r in records] == [("spend", "INFO"), ("refused", "WARNING")]
-    assert records[0].fields["number"] == 1
+    assert [(r.event, r.levelname) for r in records] == [
+        ("spend", "INFO"), ("refused", "WARNING"), ("repeated", "INFO"),
+    ]  # fmt: skip
+    assert records[0].fields["number"] == records[2].fields["number"] == 1
     assert not any(word in caplog.text for word in ("secret", "hidden", "Ada"))
     assert "a hook failed" in caplog.text
 
