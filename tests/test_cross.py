@@ -43,7 +43,17 @@ def test_rows_on_the_grid_sum_to_one_exactly():
 
 
 @pytest.mark.parametrize(
-    "name", ["channel_capacity", "pml_level", "delta", "program dp", "leakage inside a set"]
+    "name",
+    [
+        "channel_capacity",
+        "pml_level",
+        "delta",
+        "program dp",
+        "leakage inside a set",
+        "information of a group",
+        "levels of groups",
+        "levels of given neighbours",
+    ],
 )
 def test_a_wrong_answer_is_noticed(monkeypatch, name):
     asked = routes.QUANTITIES[name]

@@ -16,7 +16,7 @@ from fastpriv._core.search import bisect
 from fastpriv._text.numbers import up
 from fastpriv.channels import AbstractChannel, Channel
 from fastpriv.design.closed_forms import constant_mechanism, distortion_up
-from fastpriv.design.problem import Limits, reported
+from fastpriv.design.problem import ENGINES, Limits, reported
 from fastpriv.design.registry import PROGRAMS
 from fastpriv.design.tradeoff import privacy_level
 from fastpriv.errors import GapWarning, Infeasible, InvalidInput, SolverFailure, described
@@ -168,7 +168,9 @@ def solve(
         raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
     if exact and (gap is not None or time_limit != math.inf):
         raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
-    if solver != "auto" and (epsilon is None or notion not in _LINEAR or exact):
+    if check.word(solver, "solver", ENGINES) != "auto" and (
+        epsilon is None or notion not in _LINEAR or exact
+    ):
         raise InvalidInput(
             "solver must be left out here: only dp and identifiability at an epsilon are one "
             "linear program. Use solver='auto'."

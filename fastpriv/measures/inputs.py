@@ -129,7 +129,11 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
 
 def group_numbers(mechanism: AbstractChannel | Distribution, rows: Any) -> tuple[int, ...]:
     """Return the different numbers of one record or of a group, checked and in order."""
-    if np.ndim(rows) == 0:
+    try:
+        is_one = np.ndim(rows) == 0
+    except ValueError:  # lists of different depths
+        is_one = False
+    if is_one:
         return (row_number(mechanism, rows),)
     given = [row_number(mechanism, i) for i in check.items(rows, "rows", "numbers of records")]
     if not given or len(set(given)) < len(given):

@@ -119,3 +119,14 @@ def test_groups_in_a_sample_of_fixed_size():
     noise = Profile.gaussian(0.1, relation="replace-one")
     step = noise.sampled_without_replacement(2, 4 - 2 + 1, relation="add-or-remove")
     assert step.group(2).delta(0.0).upper >= 5 / 6
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "matrix", [[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]], [[0.5, 0.5], [1, 0]]]
+)
+def test_groups_of_channels_that_exclude_outputs(matrix, k):
+    # No finite loss was left after the second record: an IndexError.
+    profile = Profile.of(matrix).group(k)
+    assert profile.delta(0.1).upper == 1.0
+    assert profile.epsilon(0.1).upper == np.inf

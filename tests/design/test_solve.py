@@ -93,6 +93,7 @@ def test_rationals():
         ({"notion": "mutual-information", "epsilon": math.nan}, "epsilon must"),
         ({"notion": "dp", "distortion": 0.1, "exact": True}, "exact=True is for"),
         ({"notion": "dp", "epsilon": 1.0, "exact": True, "gap": 0.1}, "has no gap"),
+        ({"notion": "dp", "distortion": 0.1, "solver": np.eye(2)}, "solver must be one of"),
     ],
 )
 def test_wrong_input_is_refused_in_words(arguments, says):

@@ -8,6 +8,15 @@ PRIOR = fp.Product([[0.6, 0.4], [0.3, 0.7]])
 P = [0.4, 0.6]
 GAIN = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 PROFILE = fp.accounting.PrivacyProfile.of(W)
+GAUSSIAN = fp.accounting.PrivacyProfile.gaussian(1.0)
+#: A file of the registry of deployments.
+STATED = {
+    "deployment": {
+        "basic": {"name": "Example"},
+        "dp_variant": {"variant_name": "Pure DP"},
+        "privacy_loss": {"privacy_unit": "User-level", "privacy_parameters": {"epsilon": 2}},
+    }
+}
 RELEASED = fp.release([[0, 1], [1, 0]] * 50, domain=[2, 2], epsilon=3.0, rng=1)
 
 #: A good call of every public function: positional arguments by name, so that each can be replaced.
@@ -285,4 +294,56 @@ GOOD = {
             mechanism, prior, count, label
         )
     ): {"mechanism": W, "prior": P, "count": 1, "label": "a"},
+    # Methods.
+    PROFILE.tradeoff: {"alpha": 0.3},
+    PROFILE.tpr: {"fpr": 0.1},
+    PROFILE.bayes_risk: {"prior": 0.5},
+    PROFILE.renyi_level: {"order": 2.0},
+    PROFILE.group: {"size": 2},
+    PROFILE.with_relation: {"relation": "replace-one"},
+    GAUSSIAN.poisson_subsampled: {"sampling_probability": 0.5},
+    PROFILE.sampled_with_replacement: {"sample_size": 2, "dataset_size": 10},
+    PROFILE.sampled_without_replacement: {"sample_size": 2, "dataset_size": 10},
+    fp.accounting.PrivacyProfile.gdp: {"mu": 1.0},
+    fp.accounting.PrivacyProfile.permute_and_flip: {"epsilon": 1.0},
+    fp.accounting.PrivacyProfile.renyi: {"orders": [2.0, 8.0], "levels": [0.5, 2.0]},
+    fp.accounting.PrivacyProfile.mixture_of_gaussians: {
+        "standard_deviation": 1.0,
+        "sensitivities": [0, 1],
+        "probabilities": [0.4, 0.6],
+    },
+    fp.accounting.PrivacyProfile.truncated_subsampled_gaussian: {
+        "dataset_size": 100,
+        "sampling_probability": 0.1,
+        "truncated_batch_size": 20,
+        "noise_multiplier": 1.0,
+    },
+    fp.accounting.PrivacyProfile.realised: {"channel": W},
+    fp.accounting.PrivacyOdometer: {"relation": "replace-one"},
+    (
+        lambda budget, actor, reason: fp.accounting.Ledger({"dp": 1.0}).amend(
+            budget, actor=actor, reason=reason
+        )
+    ): {"budget": {"dp": 2.0}, "actor": "a", "reason": "b"},
+    fp.accounting.Ledger({"dp": 9.0}).runs_left: {"mechanism": W, "prior": None},
+    fp.accounting.PrivacyFilter(9.0, 1e-6).admits: {"release": PROFILE, "count": 1},
+    (
+        lambda release, count, key, metadata: fp.accounting.PrivacyFilter(9.0, 1e-6).spend(
+            release, count, key=key, metadata=metadata
+        )
+    ): {"release": PROFILE, "count": 1, "key": "a", "metadata": {"b": 1}},
+    fp.accounting.PrivacyOdometer().epsilon: {"delta": 1e-6},
+    PRIOR.log_prob: {"rows": [0, 1]},
+    PRIOR.marginal: {"i": 1},
+    PRIOR.sample: {"k": 3, "rng": 1},
+    PAIR.output_distribution: {"prior": PRIOR},
+    PAIR.sample: {"rows": [[0, 1]], "rng": 1},
+    PAIR.space.index: {"rows": [0, 1]},
+    PAIR.space.rows: {"index": 2},
+    PAIR.space.neighbours: {"x": 2},
+    PAIR.space.shell: {"center": 0, "l": 1},
+    PAIR.space.shell_size: {"l": 1},
+    fp.Joint([[0.4, 0.1], [0.1, 0.4]]).sdpi_constant: {"gap": 1e-6, "time_limit": 1.0},
+    fp.Deployment.from_dict: {"given": STATED},
+    (lambda **fields: fp.Deployment.from_dict({"deployment": fields})): {**STATED["deployment"]},
 }

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import fastpriv as fp
 from fastpriv.errors import FastprivError, described
-from fuzz import hostile, numbers, routes, runs, shrink, specs
+from fuzz import hostile, numbers, routes, runs, shrink, spans, specs
 from fuzz.calls import GOOD
 from fuzz.judging import Violation
 
@@ -292,7 +292,7 @@ _LAST = []
 def _made(spec):
     """Return the case of a specification, built once for one instance."""
     if not (_LAST and all(_LAST[0].spec[k] is v for k, v in spec.items() if k != "question")):
-        _LAST[:] = [routes.Case(spec)]
+        _LAST[:] = [spans.Case(spec)]
     return _LAST[0]
 
 

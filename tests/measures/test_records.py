@@ -169,7 +169,8 @@ def test_thousands_of_records():
         assert first == pytest.approx(fp.row_information(count, chain, group), rel=1e-6)
 
 
-@pytest.mark.parametrize("rows", [[], [0, 0], 4, -1, [0, 9], 0.5, "worst", None])
+@pytest.mark.parametrize("rows", [[], [0, 0], 4, -1, [0, 9], [0, [1]], 0.5, "worst", None])
 def test_bad_groups(rows):
-    with pytest.raises(fp.InvalidInput, match="row"):
-        fp.row_information(CHANNELS["bits"][0], PRIORS["bits"][0], rows)
+    for measure in (fp.row_information, fp.row_pml):
+        with pytest.raises(fp.InvalidInput, match="row"):
+            measure(CHANNELS["bits"][0], PRIORS["bits"][0], rows)

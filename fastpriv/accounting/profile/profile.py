@@ -917,7 +917,8 @@ class PrivacyProfile(Questions):
           tight. It is not k times the level.
         - zCDP: k^2 rho, and k (1 + 1/2 + ... + 1/k) xi (Bun and Steinke 2016).
         - All others: the k-fold trade-off curve (Dong, Roth and Su 2022, theorem 2.14), which some
-          mechanism with the same curve attains. The lower bound is that of one record.
+          mechanism with the same curve attains. The lower bound is that of one record, and 0 for
+          channels.
 
         A step whose pair is that of a Poisson sample counts as one, also if it was made as a sample
         of fixed size or as a mixture of Gaussians. For samples of fixed size and "add-or-remove",

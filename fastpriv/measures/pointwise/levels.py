@@ -158,9 +158,10 @@ def pml_level(
         return level_bounds(mechanism, law)[0]
     if isinstance(row, str) and row == "worst":
         return worst_row_level(mechanism, law)
-    if np.ndim(row) > 0:
-        return group_level(mechanism, law, group_numbers(mechanism, row))
-    return row_level(mechanism, law, row_number(mechanism, row))
+    group = group_numbers(mechanism, row)
+    if len(group) > 1:
+        return group_level(mechanism, law, group)
+    return row_level(mechanism, law, group[0])
 
 
 @overload
@@ -337,12 +338,12 @@ def row_pml(
             return leaks
         return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
-    if np.ndim(i) > 0:
-        group = group_numbers(mechanism, i)
+    group = group_numbers(mechanism, i)
+    if len(group) > 1:
         if y is None:
             return group_leakages(mechanism, law, group)
         return group_leakage_at(mechanism, law, group, output_rows(mechanism, y))
-    i = row_number(mechanism, i)
+    i = group[0]
     if y is not None:
         return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
     return row_leakages(mechanism, law, i)

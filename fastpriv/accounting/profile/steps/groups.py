@@ -53,6 +53,11 @@ def nothing_lost() -> DiscreteLosses:
     return DiscreteLosses(np.zeros(1), np.zeros(1, dtype=np.longdouble), 0.0, 0.0)
 
 
+def _everything_lost() -> DiscreteLosses:
+    """Return the losses of distributions that have no output in common."""
+    return DiscreteLosses(np.zeros(0), np.zeros(0, dtype=np.longdouble), 1.0, 0.0)
+
+
 def chained(first: DiscreteLosses, second: DiscreteLosses) -> DiscreteLosses:
     """Return the losses of P against S, from those of P against Q and of Q against S; from above.
 
@@ -63,6 +68,8 @@ def chained(first: DiscreteLosses, second: DiscreteLosses) -> DiscreteLosses:
     >>> float(chained(one, one).top + chained(one, one).shift)
     2.0
     """
+    if not (len(first.logs) and len(second.logs)):  # one of them excludes every output
+        return _everything_lost()
     falling = [each.losses.astype(np.longdouble)[::-1] + each.shift for each in (first, second)]
     logs = first.logs[::-1] - falling[0]
     count = len(logs) + len(second.logs)
@@ -85,9 +92,7 @@ def chained(first: DiscreteLosses, second: DiscreteLosses) -> DiscreteLosses:
     losses = (falling[0][i] + falling[1][j])[~revealed][::-1]
     masses = masses[~revealed][::-1]
     if not len(losses):
-        return DiscreteLosses(
-            np.zeros(0), np.zeros(0, dtype=np.longdouble), min(infinite, 1.0), 0.0
-        )
+        return _everything_lost()
     starts = np.flatnonzero(np.diff(losses, prepend=-np.inf) > 0.0)
     most = np.maximum.reduceat(masses, starts)
     sizes = np.diff(np.append(starts, len(losses)))
