@@ -20,6 +20,7 @@ from fastpriv._core.rounding import LEAST, raised, roundoff
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
 from fastpriv._matrices.leakage import TINY
+from fastpriv._matrices.ratios import matrix_level
 from fastpriv._matrices.tilted import (
     SMALL,
     Excess,
@@ -72,6 +73,12 @@ class RowKernel:
             seen = row > 0
             ratios[s] = log_ratio(row[seen], W[:, seen]).max(axis=1)
         return ratios
+
+    @property
+    def level(self) -> float:
+        """Largest ln W[s, y] / W[t, y] of all; of a matrix that was given it is rounded up."""
+        values = len(self.matrix)
+        return matrix_level(np.array(self.matrix), np.array([[1, values]])) if values > 1 else 0.0
 
     @cached_property
     def column_maxima(self) -> Floats:
@@ -201,6 +208,11 @@ class Symmetric(RowKernel):
     def log_ratios(self) -> Floats:
         """Epsilon between any two values, exactly."""
         return self.epsilon * (1.0 - np.eye(self.m))
+
+    @property
+    def level(self) -> float:
+        """Epsilon, or 0 for a single value."""
+        return float(self.log_ratios.max())
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -405,6 +417,11 @@ class TiltedRow(RowKernel):
         """Largest ln W[s, y] / W[t, y] over y, for every pair (s, t) of inputs."""
         logs = self.logs[:, self.occurs]
         return np.asarray((logs[:, None] - logs[None]).max(axis=2))
+
+    @property
+    def level(self) -> float:
+        """Largest of the log-ratios."""
+        return float(self.log_ratios.max())
 
     @cached_property
     def log_relative(self) -> Floats:

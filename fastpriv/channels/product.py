@@ -114,8 +114,7 @@ class ProductChannel(AbstractChannel):
         self.check_matrix_fits()
         kinds = self.kernels.distinct
         matrix = np.array(self.kron([k.exported(self.space.n) for k in kinds]), order="C")
-        level = max(float(kernel.log_ratios.max()) for kernel in kinds)
-        return inwards(matrix, self.space.axes, level)
+        return inwards(matrix, self.space.axes, max(kernel.level for kernel in kinds))
 
     def nearest_matrix(self) -> Floats:
         """Return W[x, y] to the nearest doubles, up to the rounding of products over records."""

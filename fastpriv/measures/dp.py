@@ -179,10 +179,7 @@ def _product_neighbour_level(channel: ProductChannel) -> float:
 
 
 def _row_level(kernel: RowKernel) -> float:
-    if type(kernel) is not RowKernel:
-        return round_up(float(kernel.log_ratios.max()))
-    values = len(kernel.matrix)
-    return matrix_level(np.array(kernel.matrix), np.array([[1, values]])) if values > 1 else 0.0
+    return kernel.level if type(kernel) is RowKernel else round_up(kernel.level)
 
 
 @neighbour_level.register

@@ -142,3 +142,15 @@ def test_the_largest_levels_keep_their_matrix(n):
     assert fp.dp_level(fp.Channel(matrix, fp.Space.hamming(n, 2))) <= 1e308
     joint = fp.compose(fp.HammingChannel(n, 2, 1e308), fp.HammingChannel(n, 2, 1e308))
     assert joint.matrix().max() == 1.0
+
+
+def test_a_record_that_was_given_is_exported_as_it_is():
+    # Its level was compared with one that is rounded otherwise: an entry moved by a last digit.
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        step = rng.integers(1, 2**20) * 2.0**-50
+        low = rng.integers(2**30, 2**40) * 2.0**-50
+        rows = np.array([[low, 1.0 - low], [low + step, 1.0 - low - step]])
+        channel = fp.ProductChannel([rows])
+        assert np.array_equal(channel.matrix(), rows)
+        assert fp.dp_level(channel) == fp.dp_level(rows)

@@ -146,7 +146,10 @@ class Pair:
         self.reached = self._floor = 0.0
         self._most = float(column[own].max())
         self._t = max(0.0, self._ask(1.0, 0.0, 0.0)), -self._ask(-1.0, 0.0, 0.0)
-        self._s = max(0.0, self._ask(0.0, 1.0, 0.0)), -self._ask(0.0, -1.0, 0.0)
+        # The smallest probability of y has all its digits, however small it is.
+        least, law = priors.lowest(column)
+        self._keep(self._parts @ law)
+        self._s = max(0.0, least), -self._ask(0.0, -1.0, 0.0)
         self._ask(0.0, 0.0, -1.0)
         # Distributions close to A = t times its largest entry, and to A = s.
         self._ask(_TIED * self._most, 0.0, -_TIED - 1.0)

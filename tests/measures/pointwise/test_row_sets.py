@@ -313,3 +313,23 @@ def test_bits_with_one_probability_leak_a_finite_amount(epsilon, n):
     level = fp.pml_level(channel, fp.PriorSet.iid_interval(n, 0.0))
     assert level == pytest.approx(fp.leakage_capacity(channel), rel=1e-12)
     assert fp.pml_level(channel, fp.PriorSet.iid_interval(n, 0.25)) < 2.0 * n
+
+
+CENTRE = [0.4375, 0.4375, 0.125]
+
+
+@pytest.mark.parametrize(
+    "priors",
+    [
+        fp.PriorSet.total_variation(CENTRE, 0.5),
+        fp.PriorSet.kl_ball(CENTRE, 0.6),
+        fp.PriorSet.hull([CENTRE, [0.25, 0.0, 0.75]]),
+    ],
+)
+def test_the_only_record_of_a_convex_set_leaks_as_much_as_the_database(priors):
+    # The smallest probability of an output was known up to 1e-15 only: 5e-4 loose at 25 nats.
+    channel = fp.Channel([[1 - 1.5e-12, 1.5e-12, 0.0], [0.375, 0.125, 0.5], [0, 1e-12, 1 - 1e-12]])
+    whole = fp.pml_level(channel, priors)
+    assert whole > 25.0
+    assert fp.pml_level(channel, priors, 0) == pytest.approx(whole, abs=2e-6)
+    assert fp.row_pml(channel, priors, 0).max() == pytest.approx(whole, abs=2e-6)
