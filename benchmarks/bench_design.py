@@ -55,7 +55,7 @@ def test_pd_i(versus, bits):
     prior = fp.Dense(instances.even_prior(2**bits), [2] * bits)
     epsilon = prior.epsilon_x() + 1.0
     versus(
-        "least distortion at identifiability level epsilon_X + 1",
+        "smallest distortion at identifiability level epsilon_X + 1",
         f"random dense prior, N = {2**bits}",
         ours(partial(fp.solve_pd_i, prior, epsilon), gap_of),
         peer(
@@ -144,8 +144,8 @@ def test_perfect_privacy(versus, size):
         return {"value": value, "error": error}
 
     versus(
-        "least distortion at perfect privacy",
-        f"random joint law 2 x {size}",
+        "smallest distortion at perfect privacy",
+        f"random joint distribution 2 x {size}",
         ours(
             partial(fp.perfect_privacy, joint, metric),
             lambda best: {"value": best.value, "error": best.level},

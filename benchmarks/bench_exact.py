@@ -71,7 +71,7 @@ def test_random_priors(versus, shape):
     truth = float(fp.solve_pd_dp(prior, EPSILON, exact=True).value)
     name = f"{len(shape)} bits" if shape[0] == 2 else f"one row of {size} values"
     versus(
-        "exact least distortion at DP level 1",
+        "exact smallest distortion at DP level 1",
         f"random prior, {name}",
         ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
         *(
@@ -95,7 +95,7 @@ def test_types(versus, n):
     best = fp.solve_pd_dp(prior, EPSILON, exact=True)
     instance = f"beta-binomial(0.5, 0.8), {n} bits"
     versus(
-        "exact least distortion at DP level 1",
+        "exact smallest distortion at DP level 1",
         instance,
         ours(partial(fp.solve_pd_dp, prior, EPSILON, exact=True), exact),
         error_of="value",

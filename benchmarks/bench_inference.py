@@ -68,7 +68,7 @@ def test_mapping(versus, k, n):
 
     versus(
         "mapping against inference to 1e-8",
-        f"random joint law {k} x {n}",
+        f"random joint distribution {k} x {n}",
         ours(
             partial(fp.design_mapping, *case, gap=GAP),
             lambda best: {"value": best.value, "error": best.value - best.bound},

@@ -51,7 +51,7 @@ def calls(bits):
             partial(fp.mutual_information, one, flat),
             partial(plain_information, matrix, pmf),
         ),
-        ("output law", partial(one.output, flat), lambda: pmf @ matrix),
+        ("output distribution", partial(one.output, flat), lambda: pmf @ matrix),
         (
             "identifiability_level, bits",
             partial(fp.identifiability_level, rows, law),

@@ -117,7 +117,7 @@ def test_dense(versus, size):
     """Dense priors beside peers."""
     prior = fp.Dense(instances.even_prior(size), [2] * (size.bit_length() - 1))
     versus(
-        "least distortion at DP level 1",
+        "smallest distortion at DP level 1",
         f"random dense prior, N = {size}",
         ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
         *(
@@ -142,7 +142,7 @@ def test_types(versus, n):
     """Types."""
     prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
     versus(
-        "least distortion at DP level 1",
+        "smallest distortion at DP level 1",
         f"beta-binomial prior, {n} bits",
         ours(partial(fp.solve_pd_dp, prior, EPSILON), certified),
         error_of="gap, or excess of the level",

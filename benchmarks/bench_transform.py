@@ -21,7 +21,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("question", ["output law of E_d", "inverse of E_d"])
+@pytest.mark.parametrize("question", ["output distribution of E_d", "inverse of E_d"])
 @pytest.mark.parametrize("name", sizes(*SMALL, large=LARGE))
 def test_transform(versus, name, question):
     """Forward and inverse of every size."""
@@ -29,7 +29,7 @@ def test_transform(versus, name, question):
     v = instances.uniform(0, math.prod(shape))
     other = v.copy()
     kernels = [Symmetric(m, 3.0) for m in shape]
-    forward = question == "output law of E_d"
+    forward = question == "output distribution of E_d"
     steps = [k.mixing if forward else k.unmixing for k in kernels]
 
     def work():

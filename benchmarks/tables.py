@@ -167,6 +167,7 @@ def short_table(records):
                 continue
             note = remark(mine, other)
             note = f"{note}, {other.error:.0e}" if note and other.error is not None else note
+            note = "yardstick" if other.kind == "yardstick" else note
             answers.append(f"{other.solver} {ratio(mine, other)}{f' ({note})' if note else ''}")
         instance = f"`{mine.instance}`" if "(" in mine.instance else mine.instance
         rows.append([mine.question, instance, timing(mine), "; ".join(answers)])
@@ -220,6 +221,25 @@ def lost_list(records):
     return bullets(text for *_, text in lost_cases(records)) or "Nowhere in this run.\n"
 
 
+def faster_sentence(records):
+    """Say where others are faster with an answer as good as ours, in one sentence."""
+    places, tools = {}, {}
+    for mine, others in questions(records):
+        if mine is None:
+            continue
+        quick = [r for r in others if "time" in losses(mine, r) and not remark(mine, r)]
+        if quick:
+            places.setdefault(mine.question, []).append(mine.instance)
+            tools.setdefault(mine.question, {}).update(dict.fromkeys(r.solver for r in quick))
+    if not places:
+        return "In this run no other tool is faster with an answer as good.\n"
+    cases = [
+        f"{question} ({' and '.join(tools[question])}; {'; '.join(places[question])})"
+        for question in places
+    ]
+    return f"Others are faster, with an answer as good, at {', '.join(cases)}.\n"
+
+
 def revision(results):
     """Git's name of what was measured, and how much of it."""
     commit, selected = results["commit_info"], results.get("selected")
@@ -249,6 +269,11 @@ one asked for count as equal. An *unsound* answer lies on the wrong side of the 
 guarantee. A yardstick, such as a copy of the same memory, answers no question and only puts the
 time in proportion. Times within 10 % are even. A sweep over sizes is slower than promised if its
 time grows more than twice as much as its docstring promises.
+"""
+
+README_READING = """\
+A ratio above 1 means that fastpriv is faster. An *unsound* answer is on the wrong side of the
+truth; the number is its error. A *yardstick* does only part of the work, such as a copy.
 """
 
 RERUNNING = """\
@@ -338,7 +363,7 @@ def summary(results, records):
         f"{machine['load_after']} after, Python {machine['python']}, measured at revision "
         f"{revision(results)}.\n"
     )
-    return "\n".join([head, short_table(records)])
+    return "\n".join([head, short_table(records), README_READING, faster_sentence(records)])
 
 
 def between_markers(text, new):

@@ -187,6 +187,7 @@ def test_tables_go_into_readme_and_docs(tmp_path):
         assert "old" not in text
         assert text.count("| q | i | 1.00 s | them 0.250 |") == 1
         assert "measured at revision 0123456." in text
+        assert "Others are faster, with an answer as good, at q (them; i).\n" in text
     page = (tmp_path / "docs" / "benchmarks.md").read_text()
     for words in (
         "not installed: qif",
@@ -199,6 +200,23 @@ def test_tables_go_into_readme_and_docs(tmp_path):
     readme.write_text("no markers")
     with pytest.raises(SystemExit, match=r"README\.md has no"):
         tables.write(RESULTS, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sound", "words"),
+    [
+        (0.5, True, "at q (them; i)."),
+        (0.5, False, "no other tool is faster"),  # quick and wrong
+        (1.95, True, "no other tool is faster"),  # within 10 %
+        (3.0, True, "no other tool is faster"),
+    ],
+)
+def test_the_sentence_on_faster_tools_follows_the_run(seconds, sound, words):
+    run = [
+        entry(2.0, solver="fastpriv", kind="ours", sound=True),
+        entry(seconds, solver="them", kind="peer", sound=sound),
+    ]
+    assert words in tables.faster_sentence(records_of({"benchmarks": run}))
 
 
 def test_a_run_that_is_not_all_of_a_revision_says_so():
