@@ -363,7 +363,7 @@ def summary(results, records):
         f"{machine['load_after']} after, Python {machine['python']}, measured at revision "
         f"{revision(results)}.\n"
     )
-    return "\n".join([head, short_table(records), README_READING, faster_sentence(records)])
+    return "\n".join([head, short_table(records), README_READING + faster_sentence(records)])
 
 
 def between_markers(text, new):

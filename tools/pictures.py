@@ -54,8 +54,8 @@ KINDS = {
     "memory": ("#F0C9A8", "only for few databases"),
 }
 
-#: The line beside the trade-off curve.
-RESPONSE = "randomised response, its DP level"
+#: Answers in the survey of the trade-off curve.
+ANSWERED = 12
 #: Columns of the structure table in words.
 CHANNELS = {"E_d": "randomised\nresponse", "E_i of the prior": "E_i of\nthe prior"}
 
@@ -117,24 +117,47 @@ def _curve() -> Any:
 
     import fastpriv as fp
 
-    prior = fp.Exchangeable.beta_binomial(12, 0.5, 0.8)
-    notions = ("dp", "identifiability", "mutual-information")
-    return fp.tradeoff_curve(prior, notions, np.linspace(0.5, 5.0, 46))
+    prior = fp.Exchangeable.beta_binomial(ANSWERED, 0.5, 0.8)
+    return fp.tradeoff_curve(prior, ["dp"], np.linspace(0.5, 4.5, 81))
 
 
 def tradeoff(path: Path) -> None:
-    """Draw the best levels over the expected error, for three definitions."""
+    """Draw the best level of differential privacy over the expected number of changes."""
     from matplotlib import pyplot as plt
 
     import fastpriv as fp
 
     curve = _curve()
-    _, ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
-    levels = [fp.h_inverse(d, 12, 2) for d in curve.distortions]
+    changes, best = curve.distortions, curve.upper["dp"]
+    response = [fp.h_inverse(d, ANSWERED, 2) for d in changes]
+    few, many = (float(changes[k]) for k in (_first(best), _first(response)))
+    _, ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
+    ax.plot(changes, response, "--", color="0.35", label="randomised response")
     ax.plot(
-        curve.distortions, levels, "--", color="0.45", label="randomised response, its DP level"
+        changes, best, color="#0072B2", linewidth=2.2, drawstyle="steps-post", label="best mechanism"
     )
-    save(fp.plot.tradeoff(curve, ax=ax), path)
+    ax.annotate(
+        "", (few, 1.0), (many, 1.0), arrowprops={"arrowstyle": "->", "color": "#D55E00", "lw": 1.5}
+    )
+    ax.text(
+        many + 0.08,
+        1.0,
+        f"epsilon 1: {few:.1f} instead of {many:.1f}\nanswers changed",
+        color="#B04A00",
+        va="bottom",
+    )
+    ax.set_xlim(0.5, 4.5)
+    ax.set_ylim(0.0, 3.2)
+    ax.set_xlabel(f"expected number of changed answers, of {ANSWERED}")
+    ax.set_ylabel("level of differential privacy\n(epsilon; less is more private)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    save(ax, path)
+
+
+def _first(levels: Any) -> int:
+    """Return the index of the first level of at most 1."""
+    return next(k for k, level in enumerate(levels) if level <= 1.0)
 
 
 def accountants(path: Path) -> None:
@@ -212,10 +235,11 @@ def structure(path: Path) -> None:
 
 
 def officer_page() -> str:
-    """Return the page of a release as an officer gets it, with a fixed date and file."""
+    """Return the page of a release as an officer gets it, with an example of file and digest."""
     from dataclasses import replace
 
     import fastpriv as fp
+    from fastpriv.releasing.domain import Digest
 
     domain = {
         "smokes": ["no", "yes"],
@@ -223,12 +247,17 @@ def officer_page() -> str:
         "age": ["18-29", "30-44", "45-64", "65 and over"],
     }
     plan = fp.preview_release(120_000, domain=domain, epsilon=3.0)
-    return replace(plan, time=datetime(2026, 1, 15, 9, 30, tzinfo=timezone.utc)).to_html()
+    return replace(
+        plan,
+        time=datetime(2026, 1, 15, 9, 30, tzinfo=timezone.utc),
+        file="survey-2026.csv",
+        digest=Digest(bytes(range(16)), 0x4E83CD6AFA8FA202),
+    ).to_html()
 
 
 def officer(path: Path) -> None:
     """Take a picture of the officer's page as a browser shows it."""
-    screenshot(officer_page(), path, width=1000, height=1050)
+    screenshot(officer_page(), path, width=1000, height=1960)
 
 
 def browser() -> str | None:

@@ -76,6 +76,7 @@ _STYLE = """
  .fp-audit .verdict{-webkit-print-color-adjust:exact;print-color-adjust:exact;break-inside:avoid}
  .fp-audit tr,.fp-audit figure,.fp-audit .card,.fp-audit li{break-inside:avoid}
  .fp-audit h2{break-after:avoid}
+ .fp-audit details::details-content{content-visibility:visible;block-size:auto}
  .fp-audit thead{display:table-header-group}
  .fp-audit .cards{grid-template-columns:repeat(4,1fr);gap:.4rem}
  .fp-audit figure svg{max-height:11cm}.fp-audit figure+figure svg{max-height:4.8cm}

@@ -88,6 +88,8 @@ _MARGIN = 1.96
 _HARDLY = 1e-9
 #: Words of notes that a person must read before publishing.
 _WARNING = ("protects little", "nothing can be learnt", "given away", "unprotected", "give away")
+#: Words of notes on the choice of a mechanism, which stand with the formulas.
+_CHOICE = "whose counts have the smallest variance"
 
 #: What each level is about, in words.
 _PROTECTED = {
@@ -798,8 +800,10 @@ def _sentence(note: str) -> str:
 
 
 def _other_notes(report: ReleaseReport) -> list[str]:
-    """Return the notes that are no warnings."""
-    return [_sentence(note) for note in report.notes if not _is_warning(note)]
+    """Return the notes that are neither warnings nor technical."""
+    return [
+        _sentence(note) for note in report.notes if not _is_warning(note) and _CHOICE not in note
+    ]
 
 
 def _published(report: ReleaseReport) -> list[tuple[str, str]]:
@@ -840,11 +844,11 @@ def _mechanism(report: ReleaseReport) -> str:
     rows = channel.kernels
     if report.unit == TABLE or rows is None or not all(isinstance(r, Symmetric) for r in rows):
         what = {
-            RECORD: "Every record goes through the mechanism",
-            COLUMNS: "The columns of every record go through the mechanism",
-            TABLE: "The whole table goes through the mechanism",
+            RECORD: "Every record is",
+            COLUMNS: "The columns of every record are",
+            TABLE: "The whole table is",
         }[report.unit]
-        return f"{what} {channel!r}, which was given."
+        return f"{what} randomised by probabilities that were given; the last section names them."
     if report.unit == RECORD or len(names) == 1:
         whole = "value" if len(names) == 1 else "whole record"
         return f"Each {whole} is {_kept(rows[0])}, independently of all others."
@@ -912,8 +916,11 @@ def _formulas(report: ReleaseReport) -> str:
         )
         for slug, level in (report.levels | report.levels_under_prior).items()
     ]
-    return html.section("Levels", ("Notion", "Proved upper bound", "Bounds"), rows) + (
-        f"<p>Mechanism: <code>{escape(report.mechanism)}</code></p>\n"
+    choices = [_sentence(note) for note in report.notes if _CHOICE in note]
+    return (
+        html.section("Levels", ("Notion", "Proved upper bound", "Bounds"), rows)
+        + f"<p>Mechanism: <code>{escape(report.mechanism)}</code></p>\n"
+        + "".join(f"<p>{escape(choice)}</p>\n" for choice in choices)
     )
 
 

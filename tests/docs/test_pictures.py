@@ -37,6 +37,17 @@ def test_every_kept_picture_is_drawn_and_used():
     assert used == files
 
 
+def test_the_readme_counts_the_accountants():
+    strips = pictures.accountants_data()
+    others = [strip for name, strip in strips.items() if name != "fastpriv"]
+    words = dict(enumerate("None One Two Three Four Five Six Seven Eight".split()))
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{words[len(others)]} other accountants answered" in text
+    unsound = sum(bool(strip["below"]) for strip in others)
+    assert f"{words[unsound]} of them gave answers below the proved lower bound" in text
+    assert not strips["fastpriv"]["below"]
+
+
 def test_a_wrong_name_is_refused(capsys):
     assert pictures.main(["tradeof.svg"]) == 2
     assert "tradeoff.svg" in capsys.readouterr().out

@@ -169,11 +169,16 @@ def test_a_screenshot_shows_red_at_the_top(pages):
 @needs_browser
 @pytest.mark.parametrize("kind", ["bad", "plan"])
 def test_paper(pages, kind):
-    file = pages / f"{kind}.pdf"
-    page = (pages / f"{kind}.html").as_uri()
-    browse(pages, "--no-pdf-header-footer", f"--print-to-pdf={file}", page)
-    count = len(re.findall(rb"/Type\s*/Page\b", file.read_bytes()))
-    assert 1 <= count <= 3
+    page = (pages / f"{kind}.html").read_text()
+    folded = pages / f"{kind}-folded.htm"
+    folded.write_text(page.replace("::details-content", "::nothing"))
+    counts = []
+    for source in (pages / f"{kind}.html", folded):
+        file = pages / "paper.pdf"
+        browse(pages, "--no-pdf-header-footer", f"--print-to-pdf={file}", source.as_uri())
+        counts.append(len(re.findall(rb"/Type\s*/Page\b", file.read_bytes())))
+    opened, closed = counts
+    assert closed < opened <= 5  # paper cannot be unfolded
 
 
 def test_words_of_the_page(pages):
@@ -187,6 +192,20 @@ def test_words_of_the_page(pages):
     assert re.search(r"[0-9a-f]{16} under the key [0-9a-f]{32}", text)
     assert "kept with probability" in text
     assert "smokes = yes and region = west" in text
+
+
+def test_no_class_is_named_before_the_fold():
+    """Neither where the library chose the mechanisms nor where they were given."""
+    many = {"code": list(range(300)), "sex": ["f", "m"]}
+    records = [{"code": k % 300, "sex": "f"} for k in range(600)]
+    chosen = fp.release(records, domain=many, epsilon=3.0, mechanism="auto").report
+    given = fp.release([0, 1] * 100, mechanism=fp.Channel([[0.9, 0.1], [0.3, 0.7]])).report
+    for report in (chosen, given):
+        text = report.to_html()
+        plain = text[text.index("<body>") : text.index("<details>")]
+        assert "Channel" not in plain
+        assert "Channel" in text[text.index("<details>") :]
+    assert "smallest variance" in chosen.to_html()
 
 
 def test_errors_are_those_of_estimates():
