@@ -133,9 +133,7 @@ def tradeoff(path: Path) -> None:
     few, many = (float(changes[k]) for k in (_first(best), _first(response)))
     _, ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
     ax.plot(changes, response, "--", color="0.35", label="randomised response")
-    ax.plot(
-        changes, best, color="#0072B2", linewidth=2.2, drawstyle="steps-post", label="best mechanism"
-    )
+    ax.step(changes, best, where="post", color="#0072B2", linewidth=2.2, label="best mechanism")
     ax.annotate(
         "", (few, 1.0), (many, 1.0), arrowprops={"arrowstyle": "->", "color": "#D55E00", "lw": 1.5}
     )

@@ -32,10 +32,29 @@ def test_docstring_examples(name):
     assert failed == 0
 
 
-def test_readme_examples():
+def run_commands(page, capsys):
+    """Run the commands in the console blocks of a page, and compare what they print."""
+    same = doctest.OutputChecker().check_output
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        assert block.startswith("$ ")
+        for command, _, expected in (part.partition("\n") for part in block[2:].split("\n$ ")):
+            program, *arguments = shlex.split(command, comments=True)
+            capsys.readouterr()
+            assert (program, main(arguments)) == ("fastpriv", 0), command
+            printed = capsys.readouterr().out
+            expected = expected.rstrip() + "\n" if expected else printed
+            assert same(expected, printed, doctest.ELLIPSIS), printed
+
+
+def test_examples_and_commands_of_the_readme(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert tried >= 3
     assert failed == 0
+    Path("people.csv").write_text("smokes\n" + "no\n" * 700 + "yes\n" * 300)
+    Path("domain.json").write_text('{"smokes": ["no", "yes"]}')
+    run_commands(ROOT / "README.md", capsys)
+    assert Path("report.json").exists()
 
 
 @each_page
@@ -44,16 +63,7 @@ def test_examples_and_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
     """Python first, then the commands, in one folder: commands may use files Python wrote."""
     monkeypatch.chdir(tmp_path)
     assert doctest.testfile(str(page), module_relative=False).failed == 0
-    same = doctest.OutputChecker().check_output
-    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        assert block.startswith("$ ")
-        for command, _, expected in (part.partition("\n") for part in block[2:].split("\n$ ")):
-            program, *arguments = shlex.split(command)
-            capsys.readouterr()
-            assert (program, main(arguments)) == ("fastpriv", 0), command
-            printed = capsys.readouterr().out
-            expected = expected.rstrip() + "\n" if expected else printed
-            assert same(expected, printed, doctest.ELLIPSIS), printed
+    run_commands(page, capsys)
 
 
 def test_every_command_is_named():
