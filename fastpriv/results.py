@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fastpriv._core import validation as check
 from fastpriv._core.defined import headed, load, unheaded
+from fastpriv._core.infinities import finite
 from fastpriv._text import html
 from fastpriv._text.numbers import down, up
 from fastpriv._text.tabular import Tabular
@@ -45,6 +47,8 @@ _LONG = 16
 _BELIEVED = 5e-7
 #: Most brackets that a repr writes out.
 _LISTED = 4
+#: Precision and type at the end of a format.
+_SPEC = re.compile(r"(?:\.(\d+))?([a-zA-Z%]?)$")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,8 +165,10 @@ class Bracket:
         return self.lower <= value <= self.upper
 
     @staticmethod
-    def json_default(value: object) -> dict[str, float]:
+    def json_default(value: object) -> dict[str, Any]:
         """Return a bracket for ``json.dumps(..., default=Bracket.json_default)``: both bounds.
+
+        An infinite bound is the word "infinite", since JSON has no such number.
 
         Examples
         --------
@@ -172,7 +178,7 @@ class Bracket:
         '{"epsilon": {"lower": 0.25, "upper": 0.5}}'
         """
         if isinstance(value, Bracket):
-            return value.to_dict()
+            return {name: finite(bound) for name, bound in value.to_dict().items()}
         raise TypeError(f"{described(value)} cannot be written as JSON")
 
     def to_dict(self) -> dict[str, float]:
@@ -211,39 +217,30 @@ class Bracket:
 
 
 def _rounded(value: float, digits: int, upwards: bool) -> float:
-    """Return the nearest number of so many decimals that is not below, or not above, a value."""
+    """Return the nearest number of so many decimals that is not below, or not above, a value.
+
+    A float stands for the decimal that it prints as: 0.1 has one decimal.
+    """
     if not math.isfinite(value):
         return value
-    exact = Decimal(value)
     mode = ROUND_CEILING if upwards else ROUND_FLOOR
     with localcontext() as context:
         context.prec = 1200  # of any double with its decimals
-        text = exact.quantize(Decimal(1).scaleb(-digits), rounding=mode)
-    result = float(text)
-    if upwards and result < value:
-        return math.nextafter(result, math.inf)
-    return math.nextafter(result, -math.inf) if not upwards and result > value else result
+        exact = Decimal(repr(float(value)))
+        return float(exact.quantize(Decimal(1).scaleb(-digits), rounding=mode))
 
 
 def _formatted(value: float, spec: str, upwards: bool) -> str:
     """Format a number so that the text is not below, or not above, the value."""
-    text = format(value, spec)
-    try:
-        shown = Decimal(text.strip().replace(",", "").replace("_", ""))
-    except InvalidOperation:  # a fill, a percent sign or an infinity: as Python writes it
-        return text
-    near = float(shown)
-    if not math.isfinite(value) or (near >= value if upwards else near <= value):
-        return text
-    if spec[-1:] not in "eEfFgG":
-        return text
-    # One unit in the last place that is written: the nearest text was on the other side.
-    place = int(shown.as_tuple().exponent)
-    if spec[-1] in "gG":  # which leaves out zeros at the end
-        digits = spec[:-1].rpartition(".")
-        place = shown.adjusted() - (max(int(digits[2]), 1) if digits[1] else 6) + 1
-    unit = Decimal(1).scaleb(place)
-    return format(float(shown + unit if upwards else shown - unit), spec)
+    found = _SPEC.search(spec)
+    assert found is not None  # it may be empty
+    precision, kind = found[1], found[2].lower()
+    if not math.isfinite(value) or value == 0.0 or (precision is None and not kind):
+        return format(value, spec)  # as it is
+    digits = 6 if precision is None else int(precision)
+    first = Decimal(repr(float(value))).adjusted()  # place of the first digit
+    decimals = {"f": digits, "%": digits + 2, "e": digits - first}
+    return format(_rounded(value, decimals.get(kind, max(digits, 1) - 1 - first), upwards), spec)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -73,16 +73,25 @@ def test_formats_one_number_or_both_ends():
     assert (f"{safe:.3f}", round(safe, 3), round(safe)) == ("0.123", 0.123, 0)
     assert f"{fp.Bracket(0.25, 0.5):.3f}" == "0.500"
     assert f"{fp.Bracket(0.5, 0.5001):.3g}" == "0.501"
+    assert f"{level:.2}|{level:*>7.3f}|{level:.1%}|{level:+.3f}" == "0.13|**0.124|12.4%|+0.124"
+    assert f"{level:=07.3f}|{level:,.0f}|{level:.3n}|{level:<6.2f}|" == "000.124|1|0.124|0.13  |"
+    assert f"{fp.Bracket(0.0, 2e-7):.1%}" == "0.1%"
+    tenth = fp.Bracket(0.1, 0.1)  # one decimal: it stays
+    assert (round(tenth, 1), f"{tenth:.1f}", f"{tenth:i.1f}") == (0.1, "0.1", "[0.1, 0.1]")
+    with pytest.raises(ValueError, match="'xyz'"):
+        f"{level:xyz}"
     assert f"{fp.Bracket(1.0, math.inf):.3f}" == "inf"
     assert round(fp.Bracket(1.0, math.inf), 2) == math.inf
     assert json.dumps([level], default=fp.Bracket.json_default) == (
         '[{"lower": 0.1234, "upper": 0.12341}]'
     )
+    far = json.dumps(fp.Bracket(1.0, math.inf), default=fp.Bracket.json_default, allow_nan=False)
+    assert far == '{"lower": 1.0, "upper": "infinite"}'
     with pytest.raises(TypeError, match="cannot be written"):
         json.dumps([object()], default=fp.Bracket.json_default)
 
 
-@given(st.floats(1e-12, 1e12), st.integers(0, 12), st.sampled_from("efg"))
+@given(st.floats(1e-12, 1e12), st.integers(0, 12), st.sampled_from(["e", "f", "g", "", "n"]))
 def test_rounded_levels_are_never_too_small(value, digits, kind):
     for side, sign in (("upper", 1), ("lower", -1)):
         found = fp.Bracket(value, value, guaranteed=side)

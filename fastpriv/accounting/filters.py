@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Mapping
 from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -503,8 +504,14 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
                 f"a release is a level or (epsilon, delta), got {described(release)}"
             )
         epsilon, delta = release
-    else:
+    elif isinstance(release, Real | Decimal):
         epsilon, delta = release, 0.0
+    else:
+        raise InvalidInput(
+            "release must be a level, (epsilon, delta) or a PrivacyProfile; got "
+            f"{described(release)}. Give PrivacyProfile.of(channel), or a profile that "
+            "fastpriv.adapters makes of a step of another library"
+        )
     level = check.real(epsilon, "epsilon", least=0.0)
     probability = check.real(delta, "delta", least=0.0, most=1.0)
     return pure_zcdp(level) if concentrated else level, probability

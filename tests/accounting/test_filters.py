@@ -241,6 +241,23 @@ def test_filters_live_in_files(tmp_path):
         PrivacyFilter.open(tmp_path / "ledger")
 
 
+def test_the_budget_of_a_filter_is_its_guarantee(tmp_path):
+    """An amendment would leave an (epsilon, delta) on the filter that its steps exceed."""
+    path = tmp_path / "filter"
+    with PrivacyFilter.open(path, 1.0, 1e-6) as budget:
+        for ledger in (budget.ledger, PrivacyOdometer().ledger, Ledger.open(path)):
+            with pytest.raises(InvalidInput, match="whose guarantee is its budget"):
+                ledger.amend({"zcdp": 100, "delta": 0}, actor="a", reason="b")
+        assert not budget.admits(5.0)
+
+
+@pytest.mark.parametrize("wrong", ["0.1", object(), fp.HammingChannel(3, 2, 0.1), None])
+def test_what_is_no_level_names_the_argument(wrong):
+    for budget in (PrivacyFilter(1.0), PrivacyFilter(1.0, 1e-6), PrivacyOdometer()):
+        with pytest.raises(InvalidInput, match=r"release must be a level.*fastpriv\.adapters"):
+            budget.spend(wrong)
+
+
 def test_odometers_live_in_files(tmp_path):
     twin = PrivacyOdometer()
     twin.spend(0.3, 2)

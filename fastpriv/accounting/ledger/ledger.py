@@ -748,7 +748,8 @@ class Ledger:
         Parameters
         ----------
         budget : mapping
-            The new limits: of the same notions, at the same delta, and at least what is spent.
+            The new limits: of the same notions, at the same delta, and at least what is spent. The
+            ledger of a filter or an odometer is not amended.
         actor, reason : str
             Who sets them, and why; neither may be empty.
 
@@ -762,6 +763,12 @@ class Ledger:
         ({'dp': 1.25}, 'second wave')
         """
         limits = Budget(budget)
+        if self._store.genesis["about"]:
+            raise InvalidInput(
+                "the ledger must have a budget of its own to be amended; this one is of "
+                f"{described(self._store.genesis['about'])}, whose guarantee is its budget. Make "
+                "a new filter"
+            )
         for name, text in (("actor", actor), ("reason", reason)):
             if not checked_label(text, name):
                 raise InvalidInput(f"{name} must be a text that is not empty; got {text!r}.")

@@ -1217,6 +1217,11 @@ def _each(
     given: float | ArrayLike, name: str, most: float, ask: Callable[[float], Bracket]
 ) -> Bracket | Brackets:
     """Evaluate ``ask`` at one number, or at each number of an array."""
+    if isinstance(given, str | bytes):
+        raise InvalidInput(
+            f"{name} must be a number or an array of numbers; got the text {described(given)}. "
+            "Convert it by float."
+        )
     numbers = check.array(given, name)
     if numbers.ndim == 0:
         return ask(check.real(given, name, least=0.0, most=most))

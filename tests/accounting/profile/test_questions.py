@@ -429,3 +429,12 @@ def test_names_that_declare_and_ask():
 def test_levels_that_mean_nothing(make):
     with pytest.raises(InvalidInput):
         make()
+
+
+@pytest.mark.parametrize("text", ["1e-6", "x", b"x"])
+def test_texts_are_no_numbers_and_no_files(text):
+    profile = PrivacyProfile.gaussian(1.0)
+    for name, ask in (("delta", profile.epsilon), ("epsilon", profile.delta)):
+        with pytest.raises(InvalidInput, match=f"{name} must be a number.* by float") as error:
+            ask(text)
+        assert "loadtxt" not in str(error.value)
