@@ -112,7 +112,10 @@ def _prior(rng, sizes):
     kind = rng.integers(6)
     if kind == 0 and len(set(sizes)) == 1:
         chain = [_full(rng, m, bits) for _ in range(m)]
-        return {"kind": "markov", "initial": _full(rng, m, bits), "transition": chain, "n": n}
+        made = {"kind": "markov", "initial": _full(rng, m, bits), "transition": chain, "n": n}
+        if m > 1 and rng.integers(3) == 0:
+            return {"kind": "hidden", "chain": made, "epsilon": float(rng.uniform(0, 3))}
+        return made
     if kind == 1 and set(sizes) == {2}:
         return {"kind": "exchangeable", "weights": _full(rng, n + 1, bits)}
     if kind == 2 and len(set(sizes)) == 1:

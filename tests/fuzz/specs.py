@@ -82,6 +82,8 @@ def sizes_of(spec):
         return list(spec["sizes"])
     if kind in ("tilted", "posterior"):
         return sizes_of(spec["law"])
+    if kind == "hidden":
+        return sizes_of(spec["chain"])
     if kind in LOCAL:
         return [spec["k"]]
     if kind == "product":
@@ -115,6 +117,12 @@ def build_prior(spec):
         return fp.Uniform(spec["n"], spec["m"])
     if kind == "exchangeable":
         return fp.Exchangeable(spec["weights"])
+    if kind == "hidden":
+        chain = build_prior(spec["chain"])
+        flips = fp.HammingChannel(
+            spec["chain"]["n"], len(spec["chain"]["initial"]), spec["epsilon"]
+        )
+        return flips.output_distribution(chain)
     return fp.Markov(spec["initial"], spec["transition"], spec["n"])
 
 
