@@ -9,6 +9,7 @@ P = [0.4, 0.6]
 GAIN = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 PROFILE = fp.accounting.PrivacyProfile.of(W)
 GAUSSIAN = fp.accounting.PrivacyProfile.gaussian(1.0)
+REPLACED = fp.accounting.PrivacyProfile.gaussian(1.0, relation="replace-one")
 #: A file of the registry of deployments.
 STATED = {
     "deployment": {
@@ -302,8 +303,8 @@ GOOD = {
     PROFILE.group: {"size": 2},
     PROFILE.with_relation: {"relation": "replace-one"},
     GAUSSIAN.poisson_subsampled: {"sampling_probability": 0.5},
-    PROFILE.sampled_with_replacement: {"sample_size": 2, "dataset_size": 10},
-    PROFILE.sampled_without_replacement: {"sample_size": 2, "dataset_size": 10},
+    REPLACED.sampled_with_replacement: {"sample_size": 2, "dataset_size": 10},
+    REPLACED.sampled_without_replacement: {"sample_size": 2, "dataset_size": 10},
     fp.accounting.PrivacyProfile.gdp: {"mu": 1.0},
     fp.accounting.PrivacyProfile.permute_and_flip: {"epsilon": 1.0},
     fp.accounting.PrivacyProfile.renyi: {"orders": [2.0, 8.0], "levels": [0.5, 2.0]},

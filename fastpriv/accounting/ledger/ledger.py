@@ -8,7 +8,6 @@ import logging
 import random
 import time
 import uuid
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -663,8 +662,11 @@ class Ledger:
         high = 1
         while high <= MOST_COUNT and fits(high):
             high *= 4
-        counts, known = range(min(high, MOST_COUNT + 1)), high // 4
-        return bisect_left(counts, True, lo=known + 1, key=lambda count: not fits(count)) - 1
+        known, high = high // 4, min(high, MOST_COUNT + 1)
+        while high - known > 1:
+            middle = (known + high) // 2
+            known, high = (middle, high) if fits(middle) else (known, middle)
+        return known
 
     def _offer(
         self, mechanism: Any, prior: Distribution | ArrayLike | None

@@ -397,6 +397,7 @@ def test_ledgers_take_profiles():
         ledger.spend(step)
     pure = Ledger({"dp": 1.0})
     assert pure.runs_left(PrivacyProfile.laplace(10.0)) in (9, 10)  # rounded up
+    assert pure.runs_left([[0.25, 0.75], [0.25, 0.75]]) == 2**63 - 1  # it was an OverflowError
     with pytest.raises(InvalidInput):
         pure.spend(gaussian(1.0))
 
