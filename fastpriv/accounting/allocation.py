@@ -69,8 +69,8 @@ def random_allocation(
         epochs.
 
         For 1 < k < t, the upper bound is a composition of k steps, each with one of floor(t/k) or
-        ceil(t/k) batches; k = t is a composition of t steps. The lower bound is a test by a sum of
-        scores. The two differ by some per cent.
+        ceil(t/k) batches. The lower bound is a test by a sum of scores. The two differ by some per
+        cent. For k = t, any profile is composed t times.
 
     Notes
     -----
@@ -94,6 +94,8 @@ def random_allocation(
             f"selected must be at most the number of batches, {short(t)}; got {short(k)}"
         )
     if isinstance(noise_multiplier, PrivacyProfile):
+        if k == t and relation in (None, noise_multiplier.relation):
+            return noise_multiplier.self_compose(t * times)
         step, kind = (
             _single_step(noise_multiplier, t),
             as_relation(relation or noise_multiplier.relation),

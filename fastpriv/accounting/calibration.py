@@ -24,8 +24,6 @@ _PARAMETERS = {
 }
 #: Maximum number of evaluated profiles.
 _TRIES = 200
-#: False-positive rate up to which the best level of a test is positive in practice.
-_SMALL_RATE = 0.2
 #: First steps of the search, as ratios: from a default value, and near an expected one.
 _FAR, _NEAR = 4.0, 1.25
 #: The first step from a threshold of rough estimates, as a ratio.
@@ -124,7 +122,7 @@ def calibrate(
         raise InvalidInput(
             f"parameter must be one of {', '.join(_PARAMETERS)}; got {described(parameter)}{hint}"
         )
-    if goal.fpr is not None and 0.0 < goal.fpr <= _SMALL_RATE and goal.limit < 1.0:
+    if goal.fpr is not None and goal.fpr > 0.0 and goal.limit < 1.0:
         return _by_levels(make, goal, parameter, width)
     return _Search(make, goal, parameter).threshold(width)
 
@@ -216,6 +214,9 @@ def _goal(*kinds: dict[str, float | None]) -> _Goal:
                 f"{rate:g}"
             )
         words = f"a true-positive rate of {limit:g} at the false-positive rate {rate:g}"
+        if limit < 1.0 < limit + rate:
+            # The same errors with the neighbours swapped: the best level of a test is then >= 0.
+            limit, rate = sum_down([1.0, -rate]), sum_up([1.0, -limit])
         return _Goal(lambda made: made.tpr(rate), limit, words, "a larger tpr", rate)
     risk = check.real(kind["bayes_risk"], "bayes_risk", least=0.0, most=1.0)
     p = check.real(kind["prior"], "prior", least=0.0, most=1.0)

@@ -5,11 +5,22 @@ from __future__ import annotations
 import math
 
 from fastpriv._core import validation as check
-from fastpriv._core.rounding import exp_up, raised
+from fastpriv._core.rounding import (
+    LEAST,
+    directed,
+    exp_down,
+    exp_up,
+    lowered,
+    quotient_up,
+    raised,
+    sum_down,
+    sum_up,
+)
 from fastpriv.accounting.profile.parallel import Largest
 from fastpriv.accounting.profile.profile import PrivacyProfile
 from fastpriv.accounting.profile.relations import ADDED, REPLACED, as_relation, one_relation
 from fastpriv.accounting.profile.repeated import repeat_and_select
+from fastpriv.accounting.profile.steps.finite import revealed
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.errors import InvalidInput, described
 
@@ -19,6 +30,10 @@ __all__ = ["best_of_runs", "parallel", "partition_selection"]
 _SHAPES = {"geometric": 1.0, "logarithmic": 0.0, "poisson": math.inf}
 #: Largest number of partitions of one record.
 _PARTITIONS = 32
+#: Units of roundoff that the complementary error function of the C library may be off.
+_ERFC = 256.0
+#: Units of roundoff of expm1 and log1p of the C library together, of LIBM units each, and more.
+_POWER = 32.0
 
 
 def parallel(*profiles: PrivacyProfile, fixed_parts: bool = False) -> PrivacyProfile:
@@ -138,7 +153,8 @@ def partition_selection(
     with probability d = P(1 + noise > threshold) each, and never without the record. The numbers
     of the other k - j partitions change by one. So the curve is the largest over j of noise on
     k - j numbers, composed with the probability 1 - (1 - d)^j of an output that reveals the
-    record. The noisy numbers of published partitions may be published too.
+    record. The noisy numbers of published partitions may be published too; they attain the lower
+    bound.
 
     Parameters
     ----------
@@ -172,13 +188,29 @@ def partition_selection(
         )
     make = PrivacyProfile.laplace if word == "laplace" else PrivacyProfile.gaussian
     one = make(b, relation=kind)
-    if word == "laplace":
-        shown = raised(0.5 * exp_up((1.0 - limit) / b), 4.0)
-    else:
-        shown = raised(0.5 * math.erfc((limit - 1.0) / b / math.sqrt(2.0)), 64.0) + 1e-320
+    low, high = _tail(word, b, limit)
     cases = []
     for j in range(k + 1):
-        delta = min(raised(-math.expm1(j * math.log1p(-min(shown, 0.5))), 8.0), 1.0)
-        new = PrivacyProfile.from_epsilon_delta(0.0, delta, relation=kind)
+        step = revealed(_any_of(j, low, up=False), _any_of(j, high, up=True))
+        new = PrivacyProfile({step: 1}, kind)
         cases.append(one.self_compose(k - j).compose(new) if j else one.self_compose(k))
     return largest([case for case in cases if case.parts], kind)
+
+
+def _tail(noise: str, scale: float, threshold: float) -> tuple[float, float]:
+    """Return bounds on P(1 + noise > threshold), from a threshold of at least 1."""
+    low, high = sum_down([threshold, -1.0]), sum_up([threshold, -1.0])
+    if noise == "laplace":
+        far, near = quotient_up(high, scale), -quotient_up(-low, scale)
+        return lowered(0.5 * exp_down(-far), 4.0), raised(0.5 * exp_up(-near), 4.0)
+    root = math.sqrt(2.0)
+    far, near = raised(high / scale / root, 8.0), lowered(low / scale / root, 8.0)
+    return lowered(0.5 * math.erfc(far), _ERFC), raised(0.5 * math.erfc(near), _ERFC) + LEAST
+
+
+def _any_of(j: int, probability: float, up: bool) -> float:
+    """Return a bound on the probability 1 - (1 - p)^j of at least one of j events."""
+    if j == 1 or probability == 0.0:
+        return probability
+    value = -math.expm1(j * math.log1p(-min(probability, 0.5)))
+    return min(max(directed(value, _POWER, up), 0.0), 1.0)

@@ -113,7 +113,21 @@ def sampling_of(loader: Any) -> Sampling:
         return Sampling("with-replacement", batches, size, records)
     if kind == "RandomSampler" and len(sampler) <= size and len(sampler) < records:
         return Sampling("subset", batches, len(sampler), records)
+    if _repeats(sampler, kind, records):
+        raise InvalidInput(
+            f"loader must have a record at most once in a pass; got a {kind} that repeats records. "
+            "Remove repeated indices, or drop the records of an incomplete last batch"
+        )
     return Sampling("one-pass", batches, size, records)
+
+
+def _repeats(sampler: Any, kind: str, records: int) -> bool:
+    """Whether a sampler without replacement has a record more than once in a pass."""
+    if kind == "SubsetRandomSampler":
+        return len(set(map(int, sampler.indices))) < len(sampler)
+    if kind == "DistributedSampler":  # it repeats records until all machines have as many
+        return not sampler.drop_last and records % sampler.num_replicas > 0
+    return len(sampler) > records
 
 
 #: Samplers of PyTorch whose batches are known.

@@ -344,3 +344,12 @@ def test_the_text_of_a_profile_names_the_batches():
         (fp.accounting.random_allocation(laplace, 4), "2 sensitivities, one of 4 batches"),
     ]:
         assert words in repr(profile)
+
+
+def test_every_batch_is_a_composition_of_any_profile():
+    for profile in (Profile.zcdp(0.1), Profile.gaussian(1.0).compose(Profile.laplace(2.0))):
+        assert of(profile, 5, 2, 5) == profile.self_compose(10)
+    replaced = Profile.laplace(2.0, relation="replace-one")
+    assert of(replaced, 3, selected=3) == replaced.self_compose(3)
+    with pytest.raises(fp.InvalidInput, match="a pair of distributions"):
+        of(Profile.zcdp(0.1), 5, selected=2)

@@ -3,6 +3,7 @@
 import math
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -189,6 +190,32 @@ def test_gaussian_partitions():
     shown = NormalDist().cdf(-5.5)
     assert profile.delta(30.0).upper == pytest.approx(shown, rel=1e-9)
     assert profile.delta(0.5).lower == Profile.gaussian(2.0).delta(0.5).lower
+
+
+@pytest.mark.parametrize(
+    ("noise", "scale", "threshold"),
+    [
+        ("laplace", 0.02, 15.0),
+        ("laplace", 0.1, 70.0),
+        ("laplace", 1.0, 15.0),
+        ("gaussian", 1.0, 30.3),
+        ("gaussian", 2.0, 8.0),
+        ("gaussian", 3.0, 1.0),
+    ],
+)
+@pytest.mark.parametrize("k", [1, 3])
+def test_both_bounds_of_a_new_partition(noise, scale, threshold, k):
+    """Far out, delta is the probability of a partition that has no other record."""
+    profile = partition_selection(noise, scale, threshold, k)
+    with mpmath.workdps(400):
+        x = (mpmath.mpf(threshold) - 1) / mpmath.mpf(scale)
+        one = mpmath.exp(-x) / 2 if noise == "laplace" else mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        truth = 1 - (1 - one) ** k
+        found = profile.delta(600.0)
+        assert found.lower <= truth <= found.upper
+        assert found.upper <= truth * (1 + mpmath.mpf("1e-11")) + mpmath.mpf("1e-320")
+        assert found.lower >= truth * (1 - mpmath.mpf("1e-11"))
+    assert Profile.from_json(profile.to_json()) == profile
 
 
 @pytest.mark.parametrize(

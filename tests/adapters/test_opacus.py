@@ -206,7 +206,14 @@ SHUFFLED = "RandomSampler", {"replacement": False}
     [
         (("SequentialSampler", {}), Sampling("one-pass", 10, 10, 100)),
         (("RandomSampler", {"replacement": False}), Sampling("one-pass", 10, 10, 100)),
-        (("SubsetRandomSampler", {"length": 50}), Sampling("one-pass", 5, 10, 100)),
+        (
+            ("SubsetRandomSampler", {"length": 50, "indices": range(50)}),
+            Sampling("one-pass", 5, 10, 100),
+        ),
+        (
+            ("DistributedSampler", {"length": 50, "num_replicas": 2, "drop_last": False}),
+            Sampling("one-pass", 5, 10, 100),
+        ),
         (("RandomSampler", {"replacement": True}), Sampling("with-replacement", 10, 10, 100)),
         (
             ("RandomSampler", {"replacement": False, "length": 10}),
@@ -225,6 +232,20 @@ def test_loaders_that_are_refused():
         sampling_of(loader(SHUFFLED, wrap="Buckets"))
     with pytest.raises(InvalidInput, match="batch_size"):
         sampling_of(types.SimpleNamespace(batch_sampler=None))
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        ("RandomSampler", {"replacement": False, "length": 150}),
+        ("SubsetRandomSampler", {"length": 3, "indices": [0, 1, 1]}),
+        ("DistributedSampler", {"length": 34, "num_replicas": 3, "drop_last": False}),
+    ],
+)
+def test_a_record_that_is_twice_in_a_pass_is_refused(sampler):
+    """One Gaussian step per pass would be less than what such a record spends."""
+    with pytest.raises(InvalidInput, match="at most once in a pass"):
+        sampling_of(loader(sampler))
 
 
 def test_a_pass_over_shuffled_batches_is_one_gaussian_step(kind):

@@ -25,6 +25,7 @@ from fastpriv.accounting.profile.steps.finite import (
     discrete_gaussian,
     discrete_laplace,
     from_envelope,
+    revealed,
 )
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
 from fastpriv.accounting.profile.steps.groups import Grouped, Replaced
@@ -138,6 +139,7 @@ _TITLES: dict[str, Callable[..., str]] = {
     "discrete-gaussian": lambda sigma, _: f"discrete Gaussian noise {sigma:g}",
     "discrete-laplace": lambda a, _: f"discrete Laplace noise, parameter {a:g}",
     "response": _response_title,
+    "revealed": lambda _, high: f"revealed with probability {high:.3g}",
     "laws": lambda *_: "finite mechanism",
     "allocation": lambda sigma, t, *_: (
         f"Gaussian noise of {sigma:g} sensitivities, one of {t} batches"
@@ -177,6 +179,11 @@ def _response(m: Any, epsilon: Any, delta: Any, drawn: Any = None) -> FiniteStep
         check.real(delta, "delta", least=0.0, most=1.0),
     )
     return _drawn(result, drawn)
+
+
+def _revealed(low: Any, high: Any) -> FiniteStep:
+    most = _rate(high)
+    return revealed(check.real(low, "a probability", least=0.0, most=most), most)
 
 
 def _drawn(response: FiniteStep, level: Any) -> FiniteStep:
@@ -291,6 +298,7 @@ def _positive(value: Any) -> float:
 #: How a step of each kind is read. The kinds that hold profiles are added by ``profile``.
 KINDS: dict[str, Callable[..., Step]] = {
     "response": _response,
+    "revealed": _revealed,
     "channel": _channel,
     "laws": _laws,
     "sampled": _sampled,

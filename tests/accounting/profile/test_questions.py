@@ -78,7 +78,9 @@ def test_noise_for_an_advantage_in_closed_form(advantage):
     assert gaussian(found.upper).delta(0.0).upper <= advantage
 
 
-@pytest.mark.parametrize(("tpr", "fpr"), [(0.05, 0.01), (0.5, 0.1), (2e-4, 1e-4), (0.9, 0.5)])
+@pytest.mark.parametrize(
+    ("tpr", "fpr"), [(0.05, 0.01), (0.5, 0.1), (2e-4, 1e-4), (0.9, 0.5), (0.999, 0.1)]
+)
 def test_noise_for_a_true_positive_rate_in_closed_form(tpr, fpr):
     found = calibrate(gaussian, tpr=tpr, fpr=fpr)
     exact = 1.0 / (PHI.inv_cdf(tpr) - PHI.inv_cdf(fpr))

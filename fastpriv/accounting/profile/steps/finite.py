@@ -635,6 +635,12 @@ def show_all() -> FiniteStep:
     return FiniteStep.response(2, 0.0, 1.0)
 
 
+def revealed(low: float, high: float) -> FiniteStep:
+    """Return a step that reveals its input with a probability between two bounds."""
+    lower, upper = (DiscreteLosses.response(2, 0.0, delta) for delta in (low, high))
+    return FiniteStep(lower, upper, ("revealed", low, high))
+
+
 def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
     """Return discrete Gaussian noise on two integers at distance d = ``sensitivity``.
 
