@@ -161,11 +161,9 @@ def row_leakages(laws: Sequence[Floats], marginal: Floats, error: float) -> Floa
 
 def surprise(law: Floats) -> Floats:
     """Return p ln p of a distribution divided by its sum, accurate even if p is close to one."""
-    from scipy.special import xlogy
-
     total, top = law.sum(), int(np.argmax(law))
     p = law / total
-    terms = np.asarray(xlogy(p, p))
+    terms = p * np.log(p, out=np.zeros_like(p), where=p > 0.0)
     if p[top] > 0.5:
         rest = (law[:top].sum() + law[top + 1 :].sum()) / total
         terms[top] = p[top] * math.log1p(-rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +28,11 @@ from fastpriv.notions.implications import derive, facts_of
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.priors import Dense, Distribution
-from fastpriv.releasing.release import Release
-from fastpriv.releasing.report import ReleaseReport
 from fastpriv.results import Value, Worst, top
+
+if TYPE_CHECKING:
+    from fastpriv.releasing.release import Release
+    from fastpriv.releasing.report import ReleaseReport
 
 __all__ = ["audit"]
 
@@ -104,10 +106,10 @@ def audit(
     wanted = _chosen(notions)
     if not isinstance(name, str | None):
         raise InvalidInput(f"name must be a text; got {described(name)}.")
-    released = channel.report if isinstance(channel, Release) else channel
-    if isinstance(released, ReleaseReport):
-        name = f"the record of a person in: {released.mechanism}" if name is None else name
-        channel = released.channel
+    report = _report(channel)
+    if report is not None:
+        name = f"the record of a person in: {report.mechanism}" if name is None else name
+        channel = report.channel
     mechanism, law = _arguments(channel, prior, joint)
     case = Case(mechanism, law, clock)
     findings = _Findings(wanted)
@@ -129,6 +131,17 @@ def audit(
         skipped=findings.skipped,
         notes=_advice(mechanism),
     )
+
+
+def _report(channel: Any) -> ReleaseReport | None:
+    """Return the report of a release. A channel or a matrix is seen without loading releases."""
+    if isinstance(channel, AbstractChannel | np.ndarray | list | tuple):
+        return None
+    from fastpriv.releasing.release import Release
+    from fastpriv.releasing.report import ReleaseReport
+
+    found = channel.report if isinstance(channel, Release) else channel
+    return found if isinstance(found, ReleaseReport) else None
 
 
 def _arguments(
