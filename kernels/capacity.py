@@ -114,7 +114,7 @@ def two_row_divergences(W: Cube, chance: Vector, out: Matrix) -> None:
         out[b, 0], out[b, 1] = first, second
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def output_law(W: Matrix, p: Vector, q: Vector, c: Vector) -> float:
     """Write the p-mean of the rows as q + c, c below an ulp of q; bound the effect of its error.
 

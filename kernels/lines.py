@@ -149,7 +149,7 @@ def axis_closure(v: Vector, move: float, inner: int, m: int) -> None:
             v[base + j * inner] = max(v[base + j * inner], move * other)
 
 
-@kernel()
+@kernel(small=True)
 def any_below(values: Vector, bounds: Vector, scale: float) -> bool:
     """Whether some entry lies below minus ``scale`` times its bound; a NaN does not."""
     for j in range(values.shape[0]):

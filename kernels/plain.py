@@ -19,7 +19,7 @@ from .loader import FILES, HERE, declared
 
 #: Most entries of all arrays together.
 ENTRIES = 512
-#: Seconds in which a kernel is interpreted, about as many as numba takes for a small kernel.
+#: CPU seconds in which a kernel is interpreted, about as many as numba takes for a small kernel.
 SECONDS = 0.25
 
 # What the files import from ``declare``.
@@ -76,7 +76,7 @@ class Small:
         """Return what the kernel returns."""
         if self.left > 0.0 and self._fits(arguments):
             before = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
-            start = time.perf_counter()
+            start = time.thread_time()
             try:
                 with np.errstate(all="ignore"):
                     result = self.function(*arguments)
@@ -86,7 +86,7 @@ class Small:
                     if isinstance(each, np.ndarray):
                         each[...] = copy
             finally:
-                self.left -= time.perf_counter() - start
+                self.left -= time.thread_time() - start
         return self.compiled()(*arguments)
 
     def compiled(self):

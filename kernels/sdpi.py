@@ -248,7 +248,7 @@ def _longest(cell, scale, G, V):
     return ends
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def sdpi_cells(
     cells: Cube,
     count: int,
@@ -354,7 +354,7 @@ def _difference(r, p, W, q, level, u, v):
     return level * inputs - outputs
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def sdpi_climb(laws: Matrix, p: Vector, W: Matrix, q: Vector, steps: int, ratios: Vector) -> None:
     """Raise the ratio of each distribution, and write about its last value.
 
@@ -392,7 +392,7 @@ def sdpi_climb(laws: Matrix, p: Vector, W: Matrix, q: Vector, steps: int, ratios
                 r[x] /= total
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def sdpi_ratio(r: Vector, p: Vector, W: Matrix, q: Vector, least: float) -> float:
     """Return a lower bound on D(rW || q)/D(r || p), 0 if the divisor is below ``least``.
 
@@ -419,7 +419,7 @@ def sdpi_ratio(r: Vector, p: Vector, W: Matrix, q: Vector, least: float) -> floa
     return max(above / below * (1.0 - 16.0 * UNIT), 0.0)
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def sdpi_newton(r: Vector, p: Vector, W: Matrix, q: Vector, level: float, steps: int) -> None:
     """Move r to a local minimum of F.
 

@@ -31,7 +31,7 @@ def _noticed(value, flat, base, p, rows, width):
     return value
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _shift(flat, base, weights, rows, width, ref, shift):
     """Write sum_x weights (W_x - ref), four rows at a time."""
     columns = uint64(width)
@@ -51,7 +51,7 @@ def _shift(flat, base, weights, rows, width, ref, shift):
             shift[y] += weights[x] * (flat[here + y] - flat[ref + y])
 
 
-@helper(fastmath={"contract"})
+@helper()
 def _column_sums(h, weights, rows, width, sums):
     """Write sum_x weights h_x, four rows at a time."""
     columns = uint64(width)
@@ -82,7 +82,7 @@ def _repeat(v, width, size):
         done += more
 
 
-@helper(fastmath={"contract"})
+@helper()
 def _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h):
     """Leave D(W_xy, ref_y + shift_y) in h, with the mean repeated for every row.
 
@@ -100,7 +100,7 @@ def _divergences(flat, base, rows, width, ref, shift, minus_q, c, s, h):
         h[i] += flat[start + i] * log_tail(s[i])
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _information(flat, base, p, rows, width, shift, minus_q, c, s, h):
     """Mutual information: the mean of the divergences of the rows from their mean."""
     mass = sum_of(p)
@@ -136,7 +136,7 @@ def _share(part, whole):
     return max(share, min(part, LEAST)) if whole > 0.0 else 0.0
 
 
-@kernel()
+@kernel(small=True)
 def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Mutual information over the entropy of the prior, rounded up."""
     count, rows, width = W.shape
@@ -155,7 +155,7 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     return -1
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _surprise(p, own):
     """Write p ln p of p divided by its sum, accurate also near one; return minus its sum."""
     top = largest_at(p)
@@ -172,7 +172,7 @@ def _surprise(p, own):
     return whole
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _entropy_gain(
     flat, base, p, own, whole, seen, rows, width, columns, shift, drift, bent, minus_q, c, s, h
 ):
@@ -206,7 +206,7 @@ def _entropy_gain(
     return best
 
 
-@kernel()
+@kernel(small=True)
 def entropy_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Largest fall of the entropy at one output over the entropy of the prior, rounded up."""
     count, rows, width = W.shape

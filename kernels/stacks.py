@@ -156,7 +156,7 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     return -1
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """Largest ln p(x|y)/p(x'|y), rounded up; NaN if a probability is too small.
 
@@ -207,7 +207,7 @@ def support(p, seen):
     return number, mass
 
 
-@helper(fastmath={"contract"})
+@helper()
 def summary(flat, base, p, seen, number, width, least, most, law):
     """Smallest entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
 
@@ -231,7 +231,7 @@ def summary(flat, base, p, seen, number, width, least, most, law):
             law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap):
     """Largest sum_x p (most - W) / law over columns that occur."""
     for y in range(uint64(width)):
@@ -248,7 +248,7 @@ def _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap):
     return worst
 
 
-@helper(error_model="numpy", fastmath={"contract"})
+@helper(error_model="numpy")
 def _gap_below(flat, base, p, seen, number, width, most, least, mass, gap):
     """Largest sum_x p (W - least) / least over columns that occur."""
     for y in range(uint64(width)):
@@ -288,7 +288,7 @@ def _largest_quotient(top, bottom, width):
     return worst, place
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(small=True, error_model="numpy")
 def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector) -> int:
     """Largest ln max_x W/q and largest ln q/min_x W over outputs that occur, rounded up.
 
@@ -335,7 +335,7 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     return -1
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy")
 def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
     """Ln max_x W/q of every output, rounded up; 0 for outputs that do not occur.
 

@@ -241,7 +241,7 @@ def transposed(v, p, n, steps, c, tile, mean, rows):
             v[uint64(p + i * n + j)] = tile[uint64(j * rows + i)]
 
 
-@kernel()
+@kernel(small=True)
 def contiguous(
     v: Vector,
     c: Vector,

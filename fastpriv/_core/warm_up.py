@@ -37,12 +37,17 @@ def warm_up(progress: bool = False, jobs: int = 1) -> None:
     compile_all(progress, check.integer(jobs, "jobs", 1))
 
 
-def load_kernels(*names: str) -> None:
-    """Load or compile kernels, so that a search with a time limit does not wait for them later."""
+def load_kernels(*names: str, interpret: bool = True) -> None:
+    """Load or compile kernels, so that a search with a time limit does not wait for them later.
+
+    With ``interpret``, kernels for small problems may stay Python functions for now.
+    """
     from fastpriv import kernels
 
     for name in names:
         kernel = getattr(kernels, name)
+        if not interpret and hasattr(kernel, "compiled"):
+            kernel = kernel.compiled()
         # Neither shipped nor plain Python, and not loaded before.
         if hasattr(kernel, "declared") and kernel.declared[0] not in kernel.overloads:
             _compile((name, 0))

@@ -163,7 +163,7 @@ def surprise(law: Floats) -> Floats:
     """Return p ln p of a distribution divided by its sum, accurate even if p is close to one."""
     total, top = law.sum(), int(np.argmax(law))
     p = law / total
-    terms = p * np.log(p, out=np.zeros_like(p), where=p > 0.0)
+    terms: Floats = p * np.log(p, out=np.zeros_like(p), where=p > 0.0)
     if p[top] > 0.5:
         rest = (law[:top].sum() + law[top + 1 :].sum()) / total
         terms[top] = p[top] * math.log1p(-rest)

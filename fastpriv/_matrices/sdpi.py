@@ -34,10 +34,11 @@ from fastpriv.results import Bracket, SdpiConstant
 
 #: Most inputs that are searched.
 _LARGEST = 8
-#: Most cells that wait.
+#: Most cells that wait, and room for them at first: few enough for Python to interpret the kernel.
 _WAITING = 4096
+_FEW = 24
 #: Cells between two checks of the time.
-_ROUND = 500
+_ROUND = 50
 #: Seeded random starts.
 _STARTS = 12
 #: Steps from each.
@@ -234,7 +235,8 @@ class SdpiSearch:
 
     def narrow(self, gap: float, time_limit: float | None) -> None:
         """Prove smaller levels until the relative gap is met, or the time or work is used up."""
-        load_kernels("sdpi_cells")
+        if time_limit is not None:
+            load_kernels("sdpi_cells", interpret=False)
         meter = Meter(time_limit, _WORK)
         patient = time_limit is not None or len(self.ratios.p) < _LARGEST
         width = self.upper / self.lower - 1.0
@@ -268,7 +270,7 @@ class SdpiSearch:
             if min(np.abs(u - other).max() for other in points) > _SAME:
                 points.append(u)
         touched = np.array(points[:16])
-        cells, better = np.zeros((_WAITING, size, size)), np.zeros(size)
+        cells, better = np.zeros((max(_FEW, size + 2), size, size)), np.zeros(size)
         corners = np.eye(size) - p
         for x in range(size):
             cells[x, 1:] = np.delete(corners, x, axis=0)
@@ -276,6 +278,8 @@ class SdpiSearch:
         if not patient:
             each, most = _FIRST_ROUND, _OPEN * size
         while 0 < count <= most and meter.used() < meter.limit:
+            if count > len(cells) - 2:
+                cells = np.concatenate([cells, np.zeros((_WAITING - len(cells), size, size))])
             count, used = kernels.sdpi_cells(
                 cells, count, W, p, q, weights, level, touched, each, better
             )
