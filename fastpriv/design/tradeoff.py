@@ -95,8 +95,8 @@ def privacy_level(
         The level to use. The last two are searched over few databases (:func:`solve_pd_pml`,
         :func:`solve_pd_capacity`).
     gap : float, optional
-        Width to reach, relative to 1 + level, at least 1e-11. Default: 1e-6, and 1e-9 nats for
-        mutual information.
+        Width to reach in nats, at least 1e-11. Default: 1e-6 (1 + level), and 1e-9 for mutual
+        information.
     time_limit : float
         Seconds for all programs together. After that the current bracket is returned.
     progress : bool
@@ -159,6 +159,13 @@ class Programs(NamedTuple):
     solved: Solved  # earlier programs of the notion; new ones are added
     width: float = _GAP  # of the bracket to reach, relative to 1 + level
 
+    def until(self, gap: float | None, high: float) -> Programs:
+        """Return the same with a width of at most ``gap`` nats for levels of at most ``high``."""
+        if gap is None:
+            return self
+        scale = 1.0 if math.isinf(high) else 1.0 + max(high, 0.0) * (1.0 + LEVEL_ERROR)
+        return self._replace(width=gap / scale)
+
     def at(self, epsilon: float) -> Solution:
         """Solve the program of a level; the width of the bracket shows its gap."""
         gap = max(_PROGRAM_PART * self.width, _FINEST)
@@ -181,14 +188,13 @@ def _level(
             warnings.simplefilter("ignore", GapWarning)
             point = solve_pd_mip(prior, cost, **limits)
         return Bracket(point.bound, point.value * (1.0 + LEVEL_ERROR) + _beyond(prior, point, cost))
-    programs = programs if gap is None else programs._replace(width=gap)
     joint = notion == "identifiability"
     least = prior.epsilon_x_lower() if joint else 0.0
     if cost >= constant_mechanism(prior).value or math.isinf(least):
         # A constant output reveals nothing; the level of the prior alone remains.
         return Bracket(least, prior.epsilon_x() if joint else 0.0)
     if notion not in COMPARED:
-        return _from_theorems(cost, programs)
+        return _from_theorems(cost, programs, gap)
     if cost == 0.0:
         return Bracket(math.inf, math.inf)
     sizes = [m for m in prior.space.sizes if m > 1]
@@ -200,21 +206,21 @@ def _level(
         if plain > closed:
             return _around(plain, cost, sizes)
         low = max(plain - prior.epsilon_x(), 0.0)
-        return _search(cost, low, max(plain, 0.0), programs)
+        return _search(cost, low, max(plain, 0.0), programs.until(gap, plain))
     if plain >= closed:
         return _around(plain, cost, sizes)
     # Beyond some distortion the prior's own level is reached, so try that first.
-    low = max(plain, least)
+    low, programs = max(plain, least), programs.until(gap, closed)
     first = low + 0.9 * programs.width * (1.0 + low)
     return _search(cost, low, closed, programs, first)
 
 
-def _from_theorems(cost: float, programs: Programs) -> Bracket:
+def _from_theorems(cost: float, programs: Programs, gap: float | None) -> Bracket:
     """Narrow the bounds of the theorems; distortion 0 means the identity where p(x) > 0."""
     prior, notion = programs.prior, programs.notion
     known = theorem_bracket(prior, cost, notion)
     if cost > 0.0:
-        return _search(cost, known.lower, known.upper, programs)
+        return _search(cost, known.lower, known.upper, programs.until(gap, known.upper))
     if notion == "pml":
         return Bracket(known.upper * (1.0 - 4.0 * LEVEL_ERROR), known.upper)
     seen = prior.space.rows(np.flatnonzero(prior.probabilities()))

@@ -23,7 +23,7 @@ from fastpriv._structure.leakage import tropical
 from fastpriv.channels import AbstractChannel, HammingChannel, ProductChannel, QueryChannel
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.chain_records import CHAIN_ERROR, chain_contexts, information_off
-from fastpriv.measures.groups import contexts, is_short, rare_outputs
+from fastpriv.measures.groups import Group, contexts, is_short, loses_contexts, rare_outputs
 from fastpriv.measures.inputs import as_pair, is_stack, row_number, table
 from fastpriv.priors import Distribution, Markov
 from fastpriv.priors.base import apply_rows
@@ -129,30 +129,57 @@ def secrets_of(
         return secret, secret
     i = row_number(mechanism, row)
     codes = row_codes(attribute, i, mechanism.space.sizes[i])
-    error = sum_error(16.0 * own.space.n, 128.0) + own.matrix_error + mechanism.matrix_error
+    error = mechanism.matrix_error
     if isinstance(own, QueryChannel):
         joint = own.query.group_law(law, (i,))
+        error += sum_error(16.0 * own.space.n, 128.0) + own.matrix_error
         error += own.query.law_error + sum_error(2.0 * joint.shape[1], 16.0)
         merged = _merged(joint, codes)
         total = merged.sum(axis=1)
         laws = merged[total > 0.0] / total[total > 0.0, None] @ own.kernel.matrix
         secret = Secret(laws, total[total > 0.0], None, error, rare_outputs(own, law, laws))
         return secret, secret
-    if not isinstance(law, Markov) or is_short(law, own.kernels):
-        found = (contexts(law, own.kernels, (i,)),) * 2
+    return context_secrets(own, law, (i,), codes, error)
+
+
+def context_secrets(
+    channel: ProductChannel, prior: Distribution, group: Group, codes: Ints, error: float = 0.0
+) -> tuple[Secret, Secret]:
+    """Return the channels from a function of some records to contexts and their own outputs.
+
+    ``codes`` numbers the values of the function over the settings of the group. Contexts whose
+    probability underflows are left out of the first channel; the second has one rare output in
+    their place.
+    """
+    kernels, rare = channel.kernels, False
+    error += sum_error(16.0 * channel.space.n, 128.0) + channel.matrix_error
+    if not isinstance(prior, Markov) or is_short(prior, kernels):
+        joint = contexts(prior, kernels, group)
+        found, rare = [joint], loses_contexts(prior, kernels, group, joint)
     else:
-        found = chain_contexts(law, own.kernels, i)
+        assert len(group) == 1
+        bounds = chain_contexts(prior, kernels, group[0])
+        found = [bounds.lower] if bounds.exact else list(bounds)
         error += CHAIN_ERROR
-    kernel = own.kernels[i].matrix
+    own: Floats = np.ones((1, 1))
+    for i in group:
+        own = np.asarray(np.kron(own, kernels[i].matrix), np.float64)
     secrets = []
-    for context in found if found[0] is not found[1] else found[:1]:
-        joint = context.T[:, :, None] * kernel[:, None, :]  # [x_i, context, y_i]
-        merged = _merged(joint.reshape(len(kernel), -1), codes)
+    for context in found:
+        joint = context.T[:, :, None] * own[:, None, :]  # [x_G, context, y_G]
+        merged = _merged(joint.reshape(len(own), -1), codes)
         total = merged.sum(axis=1)
         seen = total > 0.0
         never = np.zeros(merged.shape[1], dtype=bool)
         laws = np.ascontiguousarray(merged[seen] / total[seen, None])
         secrets.append(Secret(laws, total[seen], None, error, never))
+    if rare:
+        known = secrets.pop()
+        exact = np.ascontiguousarray(known.matrix[:, known.law @ known.matrix >= TINY])
+        marks = np.arange(exact.shape[1] + 1) == exact.shape[1]
+        secrets.append(known._replace(matrix=exact, rare=marks[:-1]))
+        wider = np.pad(exact, ((0, 0), (0, 1)))
+        secrets.append(known._replace(matrix=wider, rare=marks))
     return secrets[0], secrets[-1]
 
 

@@ -112,6 +112,23 @@ def _exchangeable_contexts(prior: Exchangeable, kernels: RowKernels, group: Grou
     return np.ascontiguousarray(joint[joint.max(axis=1) > 0.0])
 
 
+def loses_contexts(prior: Distribution, kernels: RowKernels, group: Group, joint: Floats) -> bool:
+    """Whether the probability of a possible context may underflow.
+
+    If some kernel has zeros, contexts that are impossible count as well.
+    """
+    others = np.delete(kernels.assignment, group)
+    least = [float(kernel.matrix[kernel.matrix > 0.0].min()) for kernel in kernels.distinct]
+    smallest = float(np.log(least)[others].sum()) + prior.log_smallest()
+    if smallest > math.log(TINY):
+        return False
+    possible = math.prod(kernels.distinct[kind].shape[1] for kind in others.tolist())
+    if isinstance(prior, Exchangeable) and len(set(others.tolist())) == 1:
+        outputs = kernels.distinct[others[0]].shape[1]
+        possible = math.comb(len(others) + outputs - 1, outputs - 1)
+    return bool(possible > len(joint) or (joint.max(axis=1) < TINY).any())
+
+
 def is_short(prior: Markov, kernels: RowKernels) -> bool:
     """Whether the vector of the chain and of its outputs is listed."""
     widest = max(kernel.shape[1] for kernel in kernels.distinct)

@@ -94,17 +94,17 @@ def maximal_leakage(channel: AbstractChannel) -> float: ...
 @overload
 def maximal_leakage(
     channel: ChannelLike,
+    prior: PriorLike | None = ...,
     *,
     attribute: Attribute | None = ...,
-    prior: PriorLike | None = ...,
     row: int | None = ...,
     out: Floats | None = ...,
 ) -> float | Floats: ...
 def maximal_leakage(
     channel: ChannelLike,
+    prior: PriorLike | None = None,
     *,
     attribute: Attribute | None = None,
-    prior: PriorLike | None = None,
     row: int | None = None,
     out: Floats | None = None,
 ) -> float | Floats:
@@ -118,10 +118,10 @@ def maximal_leakage(
     ----------
     channel : channel, 2-D array, or stack (B, N, K)
         The mechanism, or many matrices.
-    attribute, row
-        An attribute U of the database, instead of the database; see :func:`pml`.
     prior : Distribution or 1-D array, optional
         Distribution of the databases, which an attribute needs.
+    attribute, row
+        An attribute U of the database, instead of the database; see :func:`pml`.
     out : array of length B, optional
         Array that receives the results of a stack.
 
@@ -342,7 +342,8 @@ def leakage_factor(
         mechanism, law = as_pair(channel, prior)
         group = group_numbers(mechanism, rows)
         told = group_information(mechanism, law, group)
-        return information_share(told, group_marginal(law, group).entropy())
+        whole = len(group) == mechanism.space.n
+        return information_share(told, (law if whole else group_marginal(law, group)).entropy())
     if (pair := plain_pair(channel, prior)) and out is None:
         share = plainly(kernels.information_shares, *pair)
         if share >= 0.0:

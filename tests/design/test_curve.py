@@ -43,6 +43,15 @@ def test_privacy_level_to_a_given_width(notion):
             fp.privacy_level(prior, 0.75, notion, gap=wrong)
 
 
+@pytest.mark.parametrize("notion", ["dp", "identifiability", "mutual-information"])
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-8])
+def test_the_gap_is_a_width_in_nats(notion, gap):
+    chain = fp.Markov([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]], 3)  # levels between 0.7 and 2.6
+    found = fp.privacy_level(chain, 0.3, notion, gap=gap)
+    assert found.lower < found.upper
+    assert found.upper - found.lower <= gap
+
+
 def test_theorem_upper_is_at_most_eps_tilde_beyond_its_distortion():
     prior = fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2])
     curve = fp.tradeoff_curve(prior, ["identifiability", "dp"], [0.2, 0.4, 0.7, 0.75])

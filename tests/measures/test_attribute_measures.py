@@ -140,3 +140,10 @@ def test_bad_attributes(given):
 def test_a_prior_without_an_attribute_is_named():
     with pytest.raises(fp.InvalidInput, match="maximal_leakage if prior is"):
         fp.maximal_leakage([[0.75, 0.25], [0.25, 0.75]], prior=[0.5, 0.5])
+
+
+def test_the_prior_is_the_second_argument():
+    channel, prior = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], [0.2, 0.3, 0.5]
+    about = [[0.4, 0.6], [0.5, 0.5]]  # p(y|u) for U = 0 at the first two databases
+    expected = np.log(max(about[0][0], about[1][0]) + max(about[0][1], about[1][1]))
+    assert fp.maximal_leakage(channel, prior, attribute=[0, 0, 1]) == pytest.approx(expected)

@@ -1,6 +1,7 @@
 """I(X_G; Y), leakage factors and leakage of groups: brute force over all groups of small cases."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -174,3 +175,47 @@ def test_bad_groups(rows):
     for measure in (fp.row_information, fp.row_pml):
         with pytest.raises(fp.InvalidInput, match="row"):
             measure(CHANNELS["bits"][0], PRIORS["bits"][0], rows)
+
+
+def representatives(n, group):
+    """One output for every number of ones outside the group, and every output of the group."""
+    rest = [i for i in range(n) if i not in group]
+    for ones in range(len(rest) + 1):
+        for own in itertools.product((0, 1), repeat=len(group)):
+            y = np.zeros(n, dtype=int)
+            y[rest[:ones]] = 1
+            y[list(group)] = own
+            yield y
+
+
+@pytest.mark.parametrize("group", [(3,), (0, 7)])
+def test_levels_of_exchangeable_records_are_found_on_types(group):
+    n = 40
+    channel = fp.HammingChannel(n, 2, 0.7)
+    prior = fp.Exchangeable.beta_binomial(n, 0.5, 0.8)
+    truth = max(fp.row_pml(channel, prior, group, y=y) for y in representatives(n, group))
+    found = fp.pml_level(channel, prior, group if len(group) > 1 else group[0])
+    assert truth - 1e-9 <= found <= truth + 1e-9
+
+
+def test_outputs_that_underflow_widen_the_level_to_a_bracket():
+    n = 4_000
+    channel, prior = fp.HammingChannel(n, 2, 1.0), fp.Exchangeable.beta_binomial(n, 2.0, 3.0)
+    found = fp.pml_level(channel, prior, [0, 1])
+    shown = max(fp.row_pml(channel, prior, [0, 1], y=np.full(n, v)) for v in (0, 1))
+    # The outputs that leak most are too rare for doubles, so that the lower bound is below them.
+    assert found.lower <= shown <= found.upper
+    assert found.upper == pytest.approx(math.log(5.0), abs=1e-9)  # -ln P(x_0 = x_1 = 1)
+    alone = fp.pml_level(channel, prior, 0)
+    assert fp.row_pml(channel, prior, 0, y=np.ones(n, dtype=int)) <= alone <= -math.log(0.4) + 1e-9
+    about = fp.pml_level(channel, prior, attribute=lambda value: value, row=0)
+    assert about.lower <= alone <= about.upper + 1e-12
+
+
+def test_the_leakage_factor_of_all_records_of_a_chain():
+    chain = fp.Markov([0.2, 0.8], COIN, 1_000)
+    channel = fp.HammingChannel(1_000, 2, 1.0)
+    found = fp.leakage_factor(channel, chain, rows=range(1_000))
+    whole = fp.leakage_factor(channel, chain)
+    assert found.lower == pytest.approx(whole.lower)
+    assert found.upper == pytest.approx(whole.upper)

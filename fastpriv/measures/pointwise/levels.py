@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,8 +140,12 @@ def pml_level(
     clock = Clock(time_limit)
     if attribute is not None:
         whole_channel(channel, attribute, out)
-        single: Any = prior  # a set is refused
-        return secret_level(secrets_of(channel, single, attribute, row))
+        if isinstance(prior, PriorSet):
+            raise InvalidInput(
+                "prior must be one distribution if an attribute is given; got a PriorSet. Ask for "
+                "each prior of the set."
+            )
+        return secret_level(secrets_of(channel, prior, attribute, row))
     if is_stack(channel, out):
         if row is not None:
             raise InvalidInput("the channels of a stack are on one record; leave row out")

@@ -19,6 +19,7 @@ from fastpriv._structure.rows import RowKernel, RowKernels
 from fastpriv.channels import AbstractChannel, ProductChannel, QueryChannel, TiltedChannel
 from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel, log_type_weights
+from fastpriv.measures.attributes import context_secrets, secret_level
 from fastpriv.measures.groups import Group, group_marginal, query_laws, rare_outputs
 from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
@@ -29,9 +30,12 @@ from fastpriv.measures.pointwise.database import (
     scaled_matrix,
 )
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
+from fastpriv.results import Bracket
 
 #: Rows whose joint distributions with the answer go through a query together.
 _TOGETHER = 64
+#: Most entries of the distributions of the output that are listed under exchangeable records.
+_LISTED = 1 << 20
 
 
 @singledispatch
@@ -158,11 +162,26 @@ def group_leakages(channel: AbstractChannel, prior: Distribution, group: Group) 
     return leakages_of_laws(laws, logs[seen], law_error(channel) + log_error(logs, 0.0))
 
 
-def group_level(channel: AbstractChannel, prior: Distribution, group: Group) -> float:
+def group_level(channel: AbstractChannel, prior: Distribution, group: Group) -> float | Bracket:
     """Return the largest leakage of an output about a group of records."""
     if isinstance(channel, ProductChannel) and isinstance(prior, Product):
         return rows_levels(prior.part(group), channel.kernels.part(group))[0]
+    if isinstance(channel, ProductChannel) and isinstance(prior, Exchangeable):
+        return _exchangeable_group_level(channel, prior, group)
     return float(group_leakages(channel, prior, group).max())
+
+
+def _exchangeable_group_level(
+    channel: ProductChannel, prior: Exchangeable, group: Group
+) -> float | Bracket:
+    """Use the types of the other records' outputs if there are too many outputs to list.
+
+    It is a bracket if some outputs are so rare that their probability underflows.
+    """
+    settings = prior.space.sizes[0] ** len(group)
+    if len(group) == prior.space.n or settings * channel.output_count <= _LISTED:
+        return float(group_leakages(channel, prior, group).max())
+    return secret_level(context_secrets(channel, prior, group, np.arange(settings)))
 
 
 def group_leakage_at(channel: AbstractChannel, prior: Distribution, group: Group, y: Ints) -> float:
@@ -259,6 +278,8 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
             "the leakage of all outputs of a chain of more than two values a row, which",
             "ask row_pml for single outputs, y=, or use bits or fewer rows",
         )
+    if isinstance(prior, Exchangeable):
+        return float(_exchangeable_group_level(channel, prior, (i,)))
     if not isinstance(prior, Product):
         return largest_row_leakage(channel, prior, i)
     first = np.zeros(1, dtype=np.int64)
