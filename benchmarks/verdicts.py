@@ -90,7 +90,7 @@ def ours(cases):
         f"{listed:,} cases could be computed by listing outcomes or by a closed form; the bracket "
         f"of fastpriv holds in {listed - len(wrong):,} of them.",
     ]
-    told += [f"fastpriv is WRONG: {case.line}" for case in wrong]
+    told += [f"the bracket of fastpriv does not hold: {case.line}" for case in wrong]
     return told + [f"fastpriv refused: {case.line}: {case.refusal}" for case in refused]
 
 
@@ -115,10 +115,10 @@ def report(cases, run):
     for case, answer in worst(cases):
         text += [
             "",
-            f"{answer.accountant} says {answer.epsilon:.10g}, but {rounded_down(case.lower)} is "
-            f"reached: {100 * case.shortfall(answer):.2g} % too low",
-            f"  {answer.line}",
-            f"  {case.line}",
+            f"{answer.accountant} answered {answer.epsilon:.10g}; {rounded_down(case.lower)} is "
+            f"reached, a relative difference of {case.shortfall(answer):.2g}",
+            f"  asked: {answer.line}",
+            f"  reached: {case.line}",
         ]
     text += ["", *ours(cases)]
     if lacking:

@@ -33,6 +33,7 @@ __all__ = ["Deployment", "Consequence"]
 PURE = "Pure DP"
 APPROXIMATE = "Approximate DP"
 CONCENTRATED = "Zero-concentrated DP"
+_VARIANTS = (PURE, APPROXIMATE, CONCENTRATED)
 #: Deltas at which epsilon is computed, in addition to the one that a file states.
 DELTAS = (1e-6, 1e-10)
 #: Numbers of releases that are composed if a deployment makes many.
@@ -171,6 +172,7 @@ class Deployment:
                 f"{described(given)}. See docs/guides/deployments.md for its form"
             )
         variant = _text(deployment, "dp_variant", "variant_name")
+        variant = next((v for v in _VARIANTS if v.lower() == variant.lower()), variant)
         parameters = _field(deployment, "privacy_loss", "privacy_parameters")
         parameters = parameters if isinstance(parameters, Mapping) else {}
         faults: list[str] = []
@@ -227,7 +229,7 @@ class Deployment:
         elif any(word in self.unit.lower() for word in _PARTIAL):
             remarks.append(
                 f"The unit is {self.unit!r}: a person with more data than one unit is protected "
-                "less. The lines for more releases show how much, for as many units."
+                "less. In Python, profile().group(k) has the bounds for k units."
             )
         if self.profile() is None:
             remarks.append("The stated parameters imply no bound.")
@@ -237,11 +239,11 @@ class Deployment:
         """Return the privacy profile of one release; None if the parameters imply no bound."""
         if self.rho is not None:
             return PrivacyProfile.zcdp(self.rho)
-        delta = 0.0 if self.delta is None else self.delta
-        bounded = self.epsilon is not None and delta < 1.0
-        if not bounded or (self.variant == APPROXIMATE and self.delta is None):
+        if self.epsilon is None or (self.delta is None and self.variant != PURE):
             return None
-        assert self.epsilon is not None
+        delta = self.delta or 0.0
+        if delta >= 1.0:
+            return None
         return PrivacyProfile.from_epsilon_delta(self.epsilon, delta)
 
     def implied(self) -> list[Consequence]:

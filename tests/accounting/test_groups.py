@@ -130,3 +130,10 @@ def test_groups_of_channels_that_exclude_outputs(matrix, k):
     profile = Profile.of(matrix).group(k)
     assert profile.delta(0.1).upper == 1.0
     assert profile.epsilon(0.1).upper == np.inf
+
+
+@pytest.mark.parametrize("k", [60, 100, 1000])
+def test_many_records_of_a_pure_level(k):
+    """The bound is k times the level, less what delta allows."""
+    level = fp.accounting.PrivacyProfile.from_epsilon_delta(0.5).group(k).epsilon(1e-6)
+    assert 0.5 * k - 1e-5 <= level.upper <= 0.5 * k

@@ -71,6 +71,7 @@ def test_many_releases_are_composed():
     ("variant", "parameters", "words"),
     [
         ("Pure DP", {"epsilon": 1, "delta": 1e-7}, "pure"),
+        ("pure dp", {"epsilon": 1, "delta": 1e-7}, "pure"),
         ("Pure DP", {"epsilon": 1, "rho": 0.5}, "rho"),
         ("Approximate DP", {"epsilon": 1}, "delta is not stated"),
         ("Approximate DP", {"epsilon": 1, "delta": "n^-2"}, "not a number"),
@@ -108,6 +109,22 @@ def test_nothing_stated_implies_nothing():
     assert empty.profile() is None
     assert "imply no bound" in str(empty)
     assert json.loads(empty.to_json())["implied"] == []
+
+
+@pytest.mark.parametrize("variant", ["Zero-concentrated DP", "Renyi DP", ""])
+def test_an_epsilon_alone_is_a_bound_for_pure_privacy_only(variant):
+    assert read(variant, epsilon=1).profile() is None
+    assert (
+        read(variant, epsilon=1, delta=1e-6).profile()
+        == read("Approximate DP", epsilon=1, delta=1e-6).profile()
+    )
+
+
+def test_more_units_are_a_group_and_not_a_composition():
+    deployment = read("Pure DP", "Many releases", epsilon=1, unit="Event-level")
+    assert "group(k)" in " ".join(deployment.remarks)
+    hundred = deployment.profile().group(100).epsilon(1e-6).upper
+    assert hundred > 1.1 * deployment.implied()[-1].epsilon[1e-6].upper
 
 
 @pytest.mark.parametrize("given", [None, 3, [], {}, {"deployment": 3}])

@@ -136,11 +136,16 @@ class Grouped(CurveStep):
 
 @lru_cache(maxsize=64)
 def _grouped(step: Step, k: int, flipped: bool, up: bool) -> DiscreteLosses:
-    one = losses_of(step, flipped, up, max(_CELLS // k, _FEWEST))
-    result = one
-    for _ in range(k - 1):
-        result = chained(result, one)
-    return result
+    power = losses_of(step, flipped, up, max(_CELLS // k, _FEWEST))
+    result = None
+    while True:  # by doubling, because every chain multiplies the error bound
+        if k & 1:
+            result = power if result is None else chained(result, power)
+        k >>= 1
+        if not k:
+            assert result is not None
+            return result
+        power = chained(power, power)
 
 
 class Replaced(CurveStep):
