@@ -22,6 +22,7 @@ import os
 import pickle
 import stat
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -29,7 +30,7 @@ import numba
 from numba.core import config
 from numba.core.runtime import rtsys
 
-from .loader import FILES, HERE, STAMP, asked, declared, logger
+from .loader import FILES, HERE, STAMP, asked, declared, logger, observers
 
 #: The newest numba that the tests have run with.
 TESTED = (0, 68)
@@ -125,6 +126,7 @@ class KernelCache:
     def __init__(self, name):
         self._name = name
         self._enabled = True
+        self._begun = {}  # when types began to be compiled
 
     @property
     def cache_path(self):
@@ -182,12 +184,19 @@ class KernelCache:
                 return kernel
         if self._enabled:
             announce()
+        self._begun[sig] = time.perf_counter()
         return None
 
     def save_overload(self, sig, data):
         """Save a compiled kernel, if a folder can be written."""
         from numba.core.serialize import dumps
 
+        now = time.perf_counter()
+        fields = {"kernel": self._name, "seconds": now - self._begun.pop(sig, now)}
+        for observer in observers:
+            observer("compilation", fields)
+        structure = {"event": "compilation", "fields": fields}
+        logger.info("compilation kernel=%(kernel)s seconds=%(seconds).3f", fields, extra=structure)
         if self._enabled:
             place, key = self._key(sig, data.target_context)
             self._write(place, key + dumps(data._reduce()))

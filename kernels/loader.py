@@ -36,6 +36,8 @@ SMALL = {
 LEVELS = ("compiled_v3", "compiled_v2", "compiled_baseline")
 
 logger = logging.getLogger("fastpriv")
+#: Called with the name and the fields of every compilation, besides the logger.
+observers = []
 
 
 def stamp_of(sources: dict[str, bytes]) -> str:

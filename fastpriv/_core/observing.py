@@ -1,7 +1,7 @@
 """What the package reports about its own work: a logger, and hooks for metrics.
 
-Events are spends, repeated spends, refusals, conflicts and runs of solvers; compilations are only
-logged. Fields are counts, levels, sizes and seconds, never values of data, labels or metadata.
+Events are spends, repeated spends, refusals, conflicts, runs of solvers and compilations. Their
+fields are counts, levels, sizes and seconds, never values of data, labels or metadata.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def observe(hook: Hook) -> Callable[[], None]:
     ----------
     hook : callable
         Called with the name of the event and its fields, in the thread of the event. Events are
-        "spend", "repeated" (a spend whose key was known), "refused", "conflict" and "solver". An
-        exception of the hook is logged and does not stop the work.
+        "spend", "repeated" (a spend whose key was known), "refused", "conflict", "solver" and
+        "compilation". An exception of the hook is logged and does not stop the work.
 
     Returns
     -------
@@ -56,7 +56,11 @@ def observe(hook: Hook) -> Callable[[], None]:
         raise InvalidInput(
             f"hook must be a function of an event and its fields; got {described(hook)}."
         )
+    from fastpriv.kernels import loader  # only when needed
+
     _HOOKS.append(hook)
+    if _notify not in loader.observers:
+        loader.observers.append(_notify)
 
     def stop() -> None:
         if hook in _HOOKS:
@@ -65,13 +69,17 @@ def observe(hook: Hook) -> Callable[[], None]:
     return stop
 
 
-def emit(event: str, level: int = logging.INFO, **fields: Any) -> None:
-    """Log an event and pass it to all hooks."""
+def _notify(event: str, fields: Mapping[str, Any]) -> None:
     for hook in tuple(_HOOKS):
         try:
             hook(event, fields)
         except Exception:
             LOGGER.exception("a hook failed at the event %s", event)
+
+
+def emit(event: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Log an event and pass it to all hooks."""
+    _notify(event, fields)
     if LOGGER.isEnabledFor(level):
         shown = " ".join(f"{name}={value}" for name, value in fields.items())
         LOGGER.log(level, "%s %s", event, shown, extra={"event": event, "fields": fields})

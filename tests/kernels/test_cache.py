@@ -203,11 +203,19 @@ LINE += "once per machine"
 
 
 @pytest.mark.slow
-def test_compiling_is_logged_once_and_numba_keeps_quiet(site):
+def test_compiling_is_logged_and_numba_keeps_quiet(site):
     log = "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"
+    hook = "import fastpriv\nfastpriv.observe(lambda event, fields: print(event, *fields))\n"
     again = "kernels.any_below(np.zeros(1), np.ones(1), 1.0)\n"
-    _, errors = run(log + CALL + again, site)
-    assert errors.splitlines() == [f"INFO:fastpriv:{LINE}", f"fastpriv: {LINE}"]
+    out, errors = run(log + hook + CALL + again, site)
+    first, line, *each = errors.splitlines()
+    assert (first, line) == (f"INFO:fastpriv:{LINE}", f"fastpriv: {LINE}")
+    names = [
+        re.fullmatch(r"INFO:fastpriv:compilation kernel=(\w+) seconds=\d+\.\d+", e)[1] for e in each
+    ]
+    assert "markov_best_path" in names
+    assert out[:3] == ["compilation", "kernel", "seconds"]
+    assert out.count("compilation") == len(names)
     asked = "import logging\nlogging.getLogger('numba').setLevel(logging.INFO)\n"
     code = asked + "from fastpriv.kernels import entropy\nprint(logging.getLogger('numba').level)"
     assert run(code, site)[0] == ["20"]

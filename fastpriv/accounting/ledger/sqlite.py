@@ -7,10 +7,10 @@ write-ahead log, for two reasons. Between transactions a ledger is one file, whi
 kept on any file system that has locks. And versions of SQLite before 3.51.3 can damage a database
 when two processes write its log at the same instant.
 
-When a ledger is closed, the file is sealed: a digest of all its bytes is written into the 20 bytes
-of SQLite's header that are reserved. Opening a file that nobody wrote to since checks every byte.
-Otherwise (a process was killed, or is still writing) SQLite checks its own structure. The chain of
-entries is checked in both cases.
+When a ledger is closed, or its process ends, the file is sealed: a digest of all its bytes is
+written into the 20 bytes of SQLite's header that are reserved. Opening a file that nobody wrote to
+since checks every byte. Otherwise (a process was killed, or is still writing) SQLite checks its own
+structure. The chain of entries is checked in both cases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -63,6 +63,9 @@ _COUNTER, _COPY, _RESERVED = slice(24, 28), slice(92, 96), slice(72, 92)
 _HEADER, _CHUNK = 100, 1 << 20
 
 _STATEMENTS: dict[str, str] = {}
+
+#: Device and number of a file; None in memory.
+_File = tuple[int, int] | None
 
 #: Advice by words of SQLite's error messages.
 _HINTS = {
@@ -125,7 +128,7 @@ class SqliteStore(Store):
         self.path, self._timeout = path, timeout
         self.address = None if path is None else str(path)
         self._version = -1
-        self._close: Callable[[], object] | None = None
+        self._close: weakref.finalize[[_Patient, Path | None, _File], SqliteStore] | None = None
         super().__init__("in memory" if path is None else str(path))
         self._connect(genesis)
 
@@ -135,7 +138,6 @@ class SqliteStore(Store):
         with self.explained:
             connection = _connected(self.path, genesis is not None, self._timeout)
             self._connection = connection
-            self._close = weakref.finalize(self, connection.close)
             try:
                 with self.legible:
                     whole = self.path is None or self._is_new() or self._is_sealed()
@@ -145,10 +147,11 @@ class SqliteStore(Store):
                             self.check_medium()
                         self._fresh()
             except BaseException:
-                self._disconnect()
+                connection.close()
                 self.closed = True
                 raise
-        self._file = self._identity()
+        self._file = _identity(self.path)
+        self._close = weakref.finalize(self, _leave, connection, self.path, self._file)
 
     def _prepare(self, genesis: Mapping[str, Any] | None) -> None:
         """Make the tables of a new ledger, or check the version of an existing one."""
@@ -188,19 +191,16 @@ class SqliteStore(Store):
     def close(self) -> None:
         """Seal the file and close it; what was acknowledged stays in it."""
         with self.lock:
-            if not self.closed and self._close is not None and self.path is not None:
-                self._seal()
             self.closed = True
-            self._disconnect()
-
-    def _disconnect(self) -> None:
-        if self._close is not None:
-            self._close()
+            if self._close is not None:
+                self._close()
 
     def after_fork(self) -> None:
         """Give a child process its own lock and connection."""
         self.lock, self._state, self._writing = threading.RLock(), None, False
-        self._disconnect()
+        if self._close is not None:
+            self._close.detach()
+            self._connection.close()
         self._close = None
 
     def ready(self) -> None:
@@ -216,18 +216,8 @@ class SqliteStore(Store):
             self._check_file()
             self._connect(None)
 
-    def _identity(self) -> tuple[int, int] | None:
-        """Identify the file at the path, to notice if it was moved or replaced."""
-        if self.path is None:
-            return None
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
     def _check_file(self) -> None:
-        if self._identity() != self._file:
+        if _identity(self.path) != self._file:
             raise LedgerError(
                 f"the file {self.path} was moved, deleted or replaced while this ledger was open; "
                 "nothing was spent. Open it again"
@@ -291,33 +281,10 @@ class SqliteStore(Store):
         if problems != [("ok",)]:
             raise InvalidInput(f"SQLite finds {problems[0][0]}")
 
-    @contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Have the file alone for a moment, if nobody else uses it.
-
-        Closing any descriptor of a file gives up all locks that a process has on it. So its bytes
-        are read only while nobody, also in this process, can have another lock.
-        """
-        connection, patience = self._connection, self._connection.patience
-        connection.patience = min(patience, _SEAL_WAIT)
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
-            yield False
-            return
-        finally:
-            connection.patience = patience
-        try:
-            yield True
-        finally:
-            connection.execute("ROLLBACK")
-
     def _is_sealed(self) -> bool:
         """Whether the seal of the whole file holds; raise if it is broken, False if it is old."""
         assert self.path is not None
-        with self._alone() as alone:
+        with _alone(self._connection) as alone:
             if not alone:
                 return False
             with open(self.path, "rb") as file:
@@ -329,22 +296,63 @@ class SqliteStore(Store):
             raise InvalidInput("its bytes are not those that were written")
         return False  # somebody has written since, and was killed or goes on
 
-    def _seal(self) -> None:
-        """Write a digest of the whole file, unless it is there or others use the file."""
-        assert self.path is not None
-        try:
-            if self._identity() != self._file:
-                return
-            with self._alone() as alone:
-                if alone:
-                    with open(self.path, "r+b") as file:
-                        header, digest = _hashed(file)
-                        seal = header[_COUNTER] + digest
-                        if header[_RESERVED] != seal:
-                            file.seek(_RESERVED.start)
-                            file.write(seal)
-        except (sqlite3.Error, OSError):  # read-only, or gone: the chain is checked instead
-            return
+
+@contextmanager
+def _alone(connection: _Patient) -> Iterator[bool]:
+    """Have the file alone for a moment, if nobody else uses it.
+
+    Closing any descriptor of a file gives up all locks that a process has on it. So its bytes are
+    read only while nobody, also in this process, can have another lock.
+    """
+    patience = connection.patience
+    connection.patience = min(patience, _SEAL_WAIT)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        yield False
+        return
+    finally:
+        connection.patience = patience
+    try:
+        yield True
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _identity(path: Path | None) -> _File:
+    """Identify the file at a path, to notice if it was moved or replaced."""
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _leave(connection: _Patient, path: Path | None, file: _File) -> None:
+    """Seal the file and close it: when a ledger is closed or forgotten, or the process ends."""
+    try:
+        if path is not None and _identity(path) == file:
+            _seal(connection, path)
+    except (sqlite3.Error, OSError):  # read-only, or gone: the chain is checked instead
+        pass
+    finally:
+        connection.close()
+
+
+def _seal(connection: _Patient, path: Path) -> None:
+    """Write a digest of the whole file, unless it is there or others use the file."""
+    with _alone(connection) as alone:
+        if alone:
+            with open(path, "r+b") as file:
+                header, digest = _hashed(file)
+                seal = header[_COUNTER] + digest
+                if header[_RESERVED] != seal:
+                    file.seek(_RESERVED.start)
+                    file.write(seal)
 
 
 def _hashed(file: Any) -> tuple[bytes, bytes]:

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import sqlite3
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -162,6 +164,29 @@ def test_every_flipped_bit_is_found_at_opening(path):
     path.write_bytes(whole)
     with Ledger.open(path) as ledger:
         assert len(ledger) == 30
+
+
+ENDED = """
+import sys
+from fastpriv.accounting import Ledger
+ledger = Ledger.open(sys.argv[1], {"dp": 1.0})
+ledger.spend({"dp": 0.25})
+"""
+
+
+def test_a_file_is_sealed_when_its_process_ends(path):
+    """Also without close: every bit is checked, as those that SQLite does not use."""
+    subprocess.run([sys.executable, "-c", ENDED, path], check=True)
+    whole, rng = path.read_bytes(), random.Random(1)
+    for bit in (rng.randrange(8 * len(whole)) for _ in range(50)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        with pytest.raises(LedgerError):
+            Ledger.open(path)
+        assert path.read_bytes() == data  # nobody seals what was refused
+    path.write_bytes(whole)
+    assert len(Ledger.open(path)) == 1
 
 
 def test_a_file_that_was_not_closed_is_checked_by_its_chain(path, tmp_path):
