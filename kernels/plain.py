@@ -1,10 +1,10 @@
 """Kernels as plain Python functions, for problems so small that compiling them takes longer.
 
 A kernel declared with ``small=True`` is interpreted if its arrays have few entries, until that has
-taken as long as loading or compiling it. The files of this folder are then imported once more,
-as a package in which this module stands for ``declare``; numba is not imported. Such kernels use
-no fastmath, so that Python and machine code return the same bits
-(``tests/kernels/test_plain.py``).
+taken as long as compiling it, or as long as loading it if numba is imported and its cache has it.
+The files of this folder are then imported once more, as a package in which this module stands for
+``declare``; numba is not imported. Such kernels use no fastmath, so that Python and machine code
+return the same bits (``tests/kernels/test_plain.py``).
 """
 
 import importlib
@@ -21,6 +21,8 @@ from .loader import FILES, HERE, declared
 ENTRIES = 512
 #: CPU seconds in which a kernel is interpreted, about as many as numba takes for a small kernel.
 SECONDS = 0.25
+#: CPU seconds in which a numba that is already imported loads a kernel from its cache.
+LOADING = 0.005
 
 # What the files import from ``declare``.
 
@@ -69,6 +71,7 @@ class Small:
 
     def __init__(self, name):
         self.__name__, self.left = name, SECONDS
+        self._made = None
         self.function = _function(name)
         self._types = [each.annotation for each in signature(self.function).parameters.values()]
 
@@ -87,13 +90,25 @@ class Small:
                         each[...] = copy
             finally:
                 self.left -= time.thread_time() - start
+                if self._made is None and "numba" in sys.modules:
+                    self._look()
         return self.compiled()(*arguments)
 
     def compiled(self):
         """Return the kernel as numba has it, from now on under its name in the package."""
-        made = declared(self.__name__)
-        setattr(sys.modules[__package__], self.__name__, made)
-        return made
+        if self._made is None:
+            self._made = declared(self.__name__)
+        setattr(sys.modules[__package__], self.__name__, self._made)
+        return self._made
+
+    def _look(self):
+        """Stop interpreting, once loading would have taken less time, if a cache has the code."""
+        if self.left < SECONDS - LOADING:
+            from .cache import missing
+
+            self._made = declared(self.__name__)
+            if not missing([self._made]):
+                self.left = 0.0
 
     def _fits(self, arguments):
         sizes = [each.size for each in arguments if isinstance(each, np.ndarray)]

@@ -10,7 +10,7 @@ import pytest
 
 import fastpriv as fp
 from fastpriv import kernels
-from fastpriv.kernels import dispatchers, loader, plain
+from fastpriv.kernels import cache, dispatchers, loader, plain
 
 pytestmark = pytest.mark.skipif(
     loader.SHIPPED is not None or loader.asked("NUMBA_DISABLE_JIT"), reason="needs numba's code"
@@ -105,6 +105,25 @@ def test_machine_code_follows_once_interpreting_has_taken_its_time():
     large = np.full(plain.ENTRIES + 1, 1.0 / (plain.ENTRIES + 1))
     assert small(large) == loader.declared("entropy")(large)
     assert kernels.entropy is loader.declared("entropy")
+
+
+def test_machine_code_follows_sooner_if_it_is_on_disk():
+    kernel, uniform = loader.declared("entropy"), np.full(4, 0.25)
+    kernel.compile(kernel.declared[0])  # saves it
+    small = plain.Small("entropy")
+    small(uniform)
+    assert small.left > plain.SECONDS - plain.LOADING
+    small.left = plain.SECONDS - 2.0 * plain.LOADING
+    small(uniform)
+    assert small.left == 0.0
+
+
+def test_machine_code_that_is_not_on_disk_takes_longer_to_follow(monkeypatch):
+    monkeypatch.setattr(cache, "missing", lambda kernels: 1)
+    small = plain.Small("entropy")
+    small.left = plain.SECONDS - 2.0 * plain.LOADING
+    small(np.full(4, 0.25))
+    assert small.left > 0.0
 
 
 def test_other_types_are_compiled_with_a_warning():
