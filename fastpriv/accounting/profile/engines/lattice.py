@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpriv import kernels
 from fastpriv._core import validation as check
@@ -243,11 +245,179 @@ def _transformed(
     return result, 2.0 / length * float(given.sum()) * (1.0 + 1e-9)
 
 
+# Bounds on delta(t) of many steps on one lattice, from the few angles that matter.
+#
+# The transform of a sum of many steps is tiny except near angle 0. With n angles the tilted law is
+# a sum of n waves. The tail of delta(t) over a wave is the difference of two geometric series, so
+# that nothing is enumerated. Elsewhere, |phi| on a coarse grid of angles bounds |phi| between
+# them, since its slope is at most the mean distance of a step from any point.
+
+#: Number of coarse angles.
+_COARSE = 1 << 16
+#: Logarithm of a transform that is omitted.
+_OMITTED = -60.0
+#: Maximum number of waves, and of products of waves and masses.
+_WAVES, _PRODUCTS = 1 << 12, 1 << 23
+#: Mass of a step that is not transformed.
+_NEGLIGIBLE = 1e-30
+#: Number of waves that are summed at once.
+_TOGETHER = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """delta(t) as a sum over waves.
+
+    The mass of the loss offset + h g is e^(log_total - s h g) times the sum of the waves at g.
+    """
+
+    up: bool
+    s: float
+    h: float
+    offset: np.longdouble
+    low: int
+    high: int
+    centre: int
+    length: int
+    #: Coefficients of the waves, of frequencies 0, 1, ..., and bounds on their errors.
+    powers: NDArray[np.complex128]
+    errors: Floats
+    log_total: np.longdouble
+    log_error: float
+    outside: float
+    moved: float
+
+    def value(self, t: float) -> float:
+        """Bound delta(t)."""
+        sign = 1.0 if self.up else -1.0
+        slack = self.moved + 4.0 * FINE * (abs(t) + abs(float(self.offset)))
+        level = np.longdouble(t) - self.offset - sign * np.longdouble(slack)
+        h = np.longdouble(self.h)
+        first = max(self.low, math.floor(level / h) + 1)
+        total = sign * (self.outside / (1.0 + self.s) + _UNDERFLOW)
+        if first <= self.high:
+            x = max(float(first * h - level), 0.0)
+            turns = np.exp(2j * np.pi * self._part(self.centre - first))
+            (small, most), (large, other) = (self._tail(self.s + a, x, first) for a in (0.0, 1.0))
+            both = small - large
+            off = roundoff(64.0 + 8.0 * (1.0 + self.s) * self.h * (self.high - first + 1))
+            error = off * float((np.abs(self.powers) * (most + other)).sum())
+            error += float((self.errors * (np.abs(both) + off * (most + other))).sum())
+            error += math.exp(_OMITTED) * (float(both[0].real) + off * float(most[0]))
+            total += float((self.powers * turns * both).real.sum()) + sign * 1.001 * error
+        if total <= 0.0:
+            return 0.0
+        exponent = self.log_total - np.longdouble(self.s) * level
+        error = self.log_error + self.s * slack
+        error += FINE * (abs(float(self.log_total)) + abs(self.s * float(level)) + 8.0)
+        return rounded(exponent + np.log(np.longdouble(total)), error, self.up)
+
+    def _part(self, multiple: int) -> Floats:
+        """Return what a multiple of every frequency leaves of a period, as a part of it."""
+        around = (multiple % self.length) * np.arange(len(self.powers)) % self.length
+        return np.where(around > self.length // 2, around - self.length, around) / self.length
+
+    def _tail(self, a: float, x: float, first: int) -> tuple[NDArray[np.complex128], Floats]:
+        """Sum e^(-a (x + h j)) times the wave over j = 0, 1, ... up to ``high``; and its size.
+
+        The size bounds the sum, and its relative error is a few units and those of the exponent.
+        """
+        number, turn = self.high - first + 1, 2j * np.pi
+        with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
+            start = np.expm1(-a * self.h - turn * self._part(1))
+            sums = np.expm1(-a * self.h * number - turn * self._part(number)) / start
+            sums[start == 0.0] = number
+            size = np.minimum(2.0 / np.abs(start), float(number))
+            return math.exp(-a * x) * sums, math.exp(-a * x) * size
+
+
+def waves(parts: list[Steps], h: float, s: float, moved: float, error: float, up: bool) -> Waves:
+    """Return a bound for steps on one lattice; TooMuchWork if many angles matter."""
+    offset = sum(part.count * int(part.at[0]) for part in parts)
+    stride = math.gcd(*(int(np.gcd.reduce(part.at - part.at[0])) for part in parts)) or 1
+    stride &= -stride  # a power of two, so that multiples of h are exact
+    parts = [Steps((part.at - part.at[0]) // stride, part.logs, part.count) for part in parts]
+    shift, h = np.longdouble(offset) * np.longdouble(h), stride * h
+    tilt = np.longdouble(s) * np.longdouble(h)
+    laws = [part.tilted(tilt) for part in parts]
+    low, high, outside = _window(parts, laws, tilt)
+    length = 1 << max(1, (high - low).bit_length())
+    if length <= _COARSE:
+        raise TooMuchWork
+    fuzz = max(part.fuzz(tilt) for part in parts)
+    modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
+    least = np.zeros(_COARSE // 2 + 1)
+    for part, law, mode in zip(parts, laws, modes, strict=True):
+        places = np.bincount((part.at - mode) % _COARSE, law, _COARSE)
+        mean = mode + float((law * (part.at - mode)).sum())
+        slope = float((law * np.abs(part.at - mean)).sum()) * (1.0 + 1e-6)
+        size = np.abs(np.fft.rfft(places)) + slope * np.pi / _COARSE
+        size += roundoff(8.0 * math.log2(_COARSE) + 8.0) + fuzz
+        least += part.count * np.log(np.minimum(size, 2.0))
+    matter = int(np.flatnonzero(least > _OMITTED - 1.0)[-1])
+    number = (matter + 1) * (length // _COARSE)
+    if number > _WAVES or number * sum(int((law > _NEGLIGIBLE).sum()) for law in laws) > _PRODUCTS:
+        raise TooMuchWork
+    log, more, turn = (np.zeros(number) for _ in range(3))
+    off = roundoff(64.0) + fuzz + _NEGLIGIBLE * max(len(law) for law in laws)
+    for part, law, mode in zip(parts, laws, modes, strict=True):
+        keep = law > _NEGLIGIBLE
+        phi = _at_angles(part.at[keep] - mode, law[keep], length, number)
+        size = np.maximum(np.abs(phi), 1e-300)
+        log += part.count * np.log(size)
+        more += part.count * np.log1p(off / size)
+        turn += part.count * np.angle(phi)
+    with np.errstate(under="ignore", over="ignore"):
+        size = np.exp(log)
+        given = np.where(more < 1.0, size * np.expm1(np.minimum(more, 1.0)), np.exp(log + more))
+    # Logarithms and angles are good to a few units of the count.
+    given = given + size * roundoff(8.0) * (2.0 + np.abs(log) + np.abs(turn))
+    scale = np.where(np.arange(number) == 0, 1.0, 2.0) / length
+    log_total = sum((part.count * part.log_total(tilt) for part in parts), np.longdouble(0.0))
+    log_error = sum(part.count * part.fuzz(tilt) for part in parts) + FINE * abs(float(log_total))
+    return Waves(
+        up,
+        s,
+        h,
+        shift,
+        low,
+        high,
+        sum(part.count * mode for part, mode in zip(parts, modes, strict=True)),
+        length,
+        scale * size * np.exp(1j * turn),
+        scale * given * (1.0 + 1e-9),
+        log_total,
+        log_error + error,
+        outside,
+        moved,
+    )
+
+
+def _at_angles(at: Ints, law: Floats, length: int, number: int) -> NDArray[np.complex128]:
+    """Return sum of law e^(2 pi i m at / length) for m = 0, 1, ...
+
+    Every wave is a product of two, each good to a few units, and numpy adds in pairs.
+    """
+
+    def turned(m: Ints) -> NDArray[np.complex128]:
+        around = m[:, None] * at % length
+        around = np.where(around > length // 2, around - length, around)
+        return np.exp((2j * np.pi / length) * around)
+
+    near = turned(np.arange(_TOGETHER))
+    starts = np.arange(0, number, _TOGETHER)
+    sums = [(near * (law * far)).sum(axis=1) for start in starts for far in turned(start[None])]
+    return np.concatenate(sums)[:number]
+
+
 # Bounds on delta(t) of many steps from enumerated losses.
 
 
 #: Maximum number of enumerated sums of losses.
-_LISTED = 1 << 13
+_LISTED = 1 << 15
+#: Maximum number of equal steps whose sums are enumerated at once: extended precision has room for
+#: its factorial, about 2^3876, and doubles have not.
+_AT_ONCE = 512 if np.finfo(np.longdouble).maxexp > 1 << 13 else 1
 #: Maximum number of sums of losses that are looked up in the table of another part.
 _SHIFTS = 1 << 21
 #: What underflow of a term, and of the few numbers that it is made of, can take away or add.
@@ -375,7 +545,7 @@ class OneSided:
         return (0.0, self.bound.value(x - slack)) if self.up else (self.bound.value(x + slack), 1.0)
 
 
-def listed(releases: Releases, s: float, up: bool) -> Listed:
+def listed(releases: Releases, s: float, up: bool) -> Bound:
     """Return a bound from all enumerated losses, tilted by s.
 
     Steps with losses -h, 0, h for the same h form one lattice. A Fourier transform gives the
@@ -385,7 +555,7 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
     parts: list[_Part] = []
     if math.prod(_sums(m, k) for m, k in releases if m.step == 0.0) > _LISTED:
         raise TooMuchWork
-    log_total, error, outside = np.longdouble(0.0), 0.0, 0.0
+    log_total, error, outside, moved = np.longdouble(0.0), 0.0, 0.0, 0.0
     for measure, count in releases:
         error += count * measure.error
         if measure.step > 0.0:
@@ -396,12 +566,20 @@ def listed(releases: Releases, s: float, up: bool) -> Listed:
         log_total += count * log
         error += count * (fuzz + roundoff(8.0))
         if measure.top > 0.0:
-            parts += [_Part(measure.losses, np.zeros(len(tilted)), tilted)] * count
+            one = _Part(measure.losses, np.zeros(len(tilted)), tilted)
+            if 1 < count <= _AT_ONCE:
+                parts.append(_repeated(one, count, up))
+                moved += roundoff(4.0) * count * one.size
+            else:
+                parts += [one] * count
     if 2 ** (len(lattices) - 1) > _SHIFTS:
         raise TooMuchWork
-    joined, moved = _fold(parts, up)
-    moved += sum(count * measure.off for measure, count in releases)
+    joined, apart = _fold(parts, up)
+    moved += apart + sum(count * measure.off for measure, count in releases)
     for h, kinds in lattices.items():
+        if len(lattices) == 1 and not joined and any(part.many for part in kinds):
+            with suppress(TooMuchWork):
+                return waves(kinds, h, s, moved, error, up)
         law = tilted_law(kinds, np.longdouble(s) * np.longdouble(h))
         joined.append(on_lattice(law, h, up))
         log_total += law.log_total
@@ -424,6 +602,32 @@ def _sums(measure: DiscreteLosses, count: int) -> int:
         return sum(2**j * math.comb(kinds, j) * math.comb(count, j) for j in used)
     used = range(1, min(len(losses), 9) + 1)
     return sum(math.comb(len(losses), j) * math.comb(count - 1, j - 1) for j in used)
+
+
+def _repeated(part: _Part, count: int, up: bool) -> _Part:
+    """Add so many independent losses: each sum once, with the number of its orders.
+
+    Extended precision has room for the factorials, and for the powers that they multiply.
+    """
+    numbers = np.arange(count + 1)
+    factorials = np.cumprod(np.maximum(numbers, 1).astype(np.longdouble))
+    left, sums, masses = np.array([count]), np.zeros(1, np.longdouble), factorials[-1:]
+    *first, last = zip(part.losses, part.masses.astype(np.longdouble), strict=True)
+    with np.errstate(under="ignore"):
+        for loss, mass in first:
+            each = np.repeat(np.arange(len(left)), left + 1)
+            starts = np.cumsum(left + 1) - left - 1
+            used = np.arange(len(each)) - starts[each]
+            sums, masses = (
+                sums[each] + used * loss,
+                masses[each] * (mass**numbers / factorials)[used],
+            )
+            left = left[each] - used
+        sums, masses = sums + left * last[0], masses * (last[1] ** numbers / factorials)[left]
+        losses, joint = sums.astype(np.float64), masses.astype(np.float64)
+    order = np.argsort(losses)
+    joint = np.maximum(joint, TINY) if up else joint
+    return _Part(losses[order], np.zeros(len(losses)), joint[order])
 
 
 def _tilt(measure: DiscreteLosses, s: float) -> tuple[Floats, np.longdouble, float]:
