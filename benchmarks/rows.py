@@ -347,9 +347,14 @@ def main():
         records.append(record)
         print(f"{record['question']}: {duration(record['ours'])}", file=sys.stderr, flush=True)
     name = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(fp.__file__).parent,  # of the package that was measured
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.strip()
-    print(f"Revision {name}, load {load:.2f} before and {os.getloadavg()[0]:.2f} after.\n")
+    loads = f"load {load:.2f} before and {os.getloadavg()[0]:.2f} after"
+    print(f"Revision {name or fp.__version__}, {loads}.\n")
     print(report(records, before))
     if given.save:
         given.save.write_text(json.dumps(records, indent=1))

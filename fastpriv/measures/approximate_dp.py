@@ -139,8 +139,9 @@ def hockey_stick(
 def _one_delta(channel: Channel, epsilon: float) -> float:
     """Return delta of a matrix at one epsilon."""
     check.real(epsilon, "epsilon", least=0.0)
-    deltas = np.minimum(excess(channel, np.array([epsilon])), 1.0)
-    return deltas.item() if epsilon < neighbour_level(channel) else 0.0
+    if epsilon >= neighbour_level(channel):
+        return 0.0
+    return min(float(excess(channel, np.array([epsilon]))[0]), 1.0)
 
 
 def _stack_deltas(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,11 @@ class DiscreteLosses:
         """Largest finite loss minus ``shift``."""
         return float(self.losses[-1]) if len(self.losses) else 0.0
 
+    @cached_property
+    def rough_logs(self) -> Floats:
+        """The logarithms of the masses as doubles; used only to guide the search."""
+        return self.logs.astype(np.float64)
+
     @property
     def without_infinite(self) -> DiscreteLosses:
         """Return the finite losses only."""
@@ -168,7 +174,7 @@ def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float
     """Return ln E e^(s loss) and its first two derivatives; used only to guide the search."""
     value = slope = curve = 0.0
     for measure, k in releases:
-        logs = (measure.logs + s * measure.losses).astype(np.float64)
+        logs = measure.rough_logs + s * measure.losses
         most = float(logs.max())
         law = np.exp(logs - most)
         total = float(law.sum())
