@@ -402,11 +402,10 @@ def _at_angles(at: Ints, law: Floats, length: int, number: int) -> NDArray[np.co
     def turned(m: Ints) -> NDArray[np.complex128]:
         around = m[:, None] * at % length
         around = np.where(around > length // 2, around - length, around)
-        return np.exp((2j * np.pi / length) * around)
+        return np.asarray(np.exp((2j * np.pi / length) * around))
 
     near = turned(np.arange(_TOGETHER))
-    starts = np.arange(0, number, _TOGETHER)
-    sums = [(near * (law * far)).sum(axis=1) for start in starts for far in turned(start[None])]
+    sums = [(near * (law * far)).sum(axis=1) for far in turned(np.arange(0, number, _TOGETHER))]
     return np.concatenate(sums)[:number]
 
 
