@@ -106,3 +106,11 @@ def test_sums_at_once_and_one_by_one_agree(monkeypatch):
     assert low <= at_once[1]
     assert at_once[0] <= high
     assert math.isclose(low, high, rel_tol=1e-10)
+
+
+def test_steps_that_are_added_one_by_one_are_fewer():
+    logs = np.log(np.array([0.25, 0.75], dtype=np.longdouble))
+    measure = DiscreteLosses(np.array([0.0, 0.1]), logs, 0.0, 0.0)
+    with pytest.raises(lattice.TooMuchWork):
+        lattice.listed([(measure, 10_000)], 0.1, True)
+    assert lattice.listed([(measure, 500)], 0.1, True).value(40.0) > 0.0

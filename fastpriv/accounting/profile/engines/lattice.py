@@ -414,6 +414,8 @@ def _at_angles(at: Ints, law: Floats, length: int, number: int) -> NDArray[np.co
 
 #: Maximum number of enumerated sums of losses.
 _LISTED = 1 << 15
+#: The same if steps are added one by one.
+_ONE_BY_ONE = 1 << 13
 #: Maximum number of equal steps whose sums are enumerated at once: extended precision has room for
 #: its factorial, about 2^3876, and doubles have not.
 _AT_ONCE = 512 if np.finfo(np.longdouble).maxexp > 1 << 13 else 1
@@ -552,7 +554,9 @@ def listed(releases: Releases, s: float, up: bool) -> Bound:
     """
     lattices: dict[float, list[Steps]] = {}
     parts: list[_Part] = []
-    if math.prod(_sums(m, k) for m, k in releases if m.step == 0.0) > _LISTED:
+    others = [(measure, count) for measure, count in releases if measure.step == 0.0]
+    limit = _LISTED if max((k for _, k in others), default=0) <= _AT_ONCE else _ONE_BY_ONE
+    if math.prod(_sums(measure, count) for measure, count in others) > limit:
         raise TooMuchWork
     log_total, error, outside, moved = np.longdouble(0.0), 0.0, 0.0, 0.0
     for measure, count in releases:
