@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import overload
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv import kernels
 from fastpriv._core.clock import Clock
+from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
@@ -163,6 +165,8 @@ def pml_level(
     if isinstance(row, str) and row == "worst":
         return worst_row_level(mechanism, law)
     group = group_numbers(mechanism, row)
+    if _are_certain(law, group):
+        return 0.0
     if len(group) > 1:
         return group_level(mechanism, law, group)
     return row_level(mechanism, law, group[0])
@@ -343,6 +347,8 @@ def row_pml(
         return float(leaks[mechanism.column_index(output_rows(mechanism, y))])
     mechanism, law = as_pair(channel, prior)
     group = group_numbers(mechanism, i)
+    if y is None and _are_certain(law, group):
+        return np.zeros(mechanism.output_count)
     if len(group) > 1:
         if y is None:
             return group_leakages(mechanism, law, group)
@@ -351,6 +357,13 @@ def row_pml(
     if y is not None:
         return row_leakage_at(mechanism, law, i, output_rows(mechanism, y))
     return row_leakages(mechanism, law, i)
+
+
+def _are_certain(prior: Distribution, group: tuple[int, ...]) -> bool:
+    """Whether each record of a group has one possible value, about which nothing leaks."""
+    if any(prior.marginal(i).max() < 1.0 - roundoff(64.0) for i in group):
+        return False
+    return all(np.count_nonzero(prior.log_marginal(i)[0] > -math.inf) == 1 for i in group)
 
 
 def _top(matrix: ArrayLike, priors: PriorSet, clock: Clock) -> float:

@@ -31,3 +31,20 @@ def test_sets_of_priors_are_not_below_the_level_of_all_priors():
 def test_levels_beyond_doubles_are_finite():
     channel = fp.HammingChannel(2, 2, 700.0)
     assert fp.pml_level(channel, fp.PriorSet.entropy(4, 0.0)) == fp.leakage_capacity(channel)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        fp.Dense([0.44, 0.56, 0.0, 0.0], [2, 2]),
+        fp.Product([[1.0, 0.0], [0.44, 0.56]]),
+        fp.Markov([1.0, 0.0], [[0.44, 0.56], [0.5, 0.5]], 2),
+    ],
+)
+def test_nothing_leaks_about_a_certain_record(prior):
+    # The error of the channel was added to it: 9e-13.
+    channel = fp.PosteriorChannel(fp.Product([[0.5, 0.5], [4.2e-08, 1.0 - 4.2e-08]]), 20.0)
+    assert fp.pml_level(channel, prior, 0) == 0.0
+    assert not fp.row_pml(channel, prior, 0).any()
+    rare = fp.Product([[1e-320, 1.0], [0.44, 0.56]])  # possible, however rare
+    assert fp.pml_level(channel, rare, 0) > 1.0
