@@ -19,7 +19,7 @@ from fastpriv._core.rounding import raised, roundoff
 from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._core.wide import wide
-from fastpriv.design.cone import Cone
+from fastpriv.design.cone import Cone, SharedCone
 
 #: Relative differences of row sums that the level of a closure allows for.
 TOLERANCE = 1e-13
@@ -47,7 +47,11 @@ def lower_bound(cone: Cone, w: Floats) -> float:
     the bound robust: an unknown with huge multipliers, whose z is noise, has a tiny ceiling. z is
     rounded down by the error of its sum.
     """
-    pull, sources = cone.granted(w)
+    return bound_of(cone, *cone.granted(w))
+
+
+def bound_of(cone: Cone | SharedCone, pull: Floats, sources: Floats) -> float:
+    """Return the lower bound of multipliers from A' w and the contribution of its sources."""
     z = cone.cost - pull - cone.rounding * (pull + 2.0 * sources + cone.cost)
     return fill_cheapest(z.reshape(-1), cone.ceiling, cone.equation, cone.total)
 

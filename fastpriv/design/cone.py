@@ -4,7 +4,8 @@
 
 A has one row per ordered pair (source, target) of one output, s = e^level ratio v[target] -
 v[source]. B sums the unknowns of each equation. A is an operator, not a stored matrix, in two
-forms: a list of pairs, or all pairs of inputs with a working set.
+forms: a list of pairs, or all pairs of inputs with a working set. A third form is for methods that
+do not factor anything: one list of pairs for all outputs.
 
 A program is solved at a level slightly below the granted level, so that the repair of the floats
 has room. Lower bounds hold at the granted level.
@@ -13,6 +14,7 @@ has room. Lower bounds hold at the granted level.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -66,6 +68,18 @@ class ListedCone:
             return False
         rows = np.sort(self.row.reshape(-1, equations), axis=1)
         return bool((rows == np.arange(equations)).all())
+
+    def by_input(self, v: Floats) -> Floats:
+        """Return v[x, k] if every output has one unknown for each equation."""
+        rows = self.row.reshape(-1, len(self.total))
+        out = np.empty((len(self.total), len(rows)))
+        np.put_along_axis(out, rows.T, v.reshape(rows.shape).T, axis=0)
+        return out
+
+    def listed(self, v: Floats) -> Floats:
+        """Return unknowns v[k, x] in the order of the program."""
+        rows = self.row.reshape(-1, len(self.total))
+        return np.take_along_axis(v, rows, axis=1).reshape(-1)
 
     @cached_property
     def growth(self) -> float:
@@ -243,6 +257,124 @@ class GrowingCone:
             [[0], np.cumsum(np.bincount(output, minlength=len(v)))]
         )
         return np.asarray(order < len(old))
+
+
+@dataclass
+class SharedCone:
+    """Vectors v[x, k] of all outputs with one list of pairs, v[source] <= ratio v[target].
+
+    Pairs are sorted by their source. If they are part of all pairs of a metric, ``all_ratios`` has
+    the others: multipliers of the list prove a lower bound for all, and a closure is over all.
+    """
+
+    cost: Floats  # [x, k]
+    row: Ints  # equation of every x
+    total: Floats
+    source: Ints
+    target: Ints
+    ratio: Floats  # at the level of the program
+    granted_ratio: Floats
+    near: Floats  # a guess with the right sums; its sizes scale the steps of a method
+    all_ratios: Floats | None = None
+    gap_share: float = 0.8
+    first: Ints = field(init=False)  # first pair of every source
+
+    def __post_init__(self) -> None:
+        self.first = np.searchsorted(self.source, np.arange(len(self.cost) + 1)).astype(np.int64)
+
+    @property
+    def equation(self) -> Ints:
+        """Equation of every unknown."""
+        return np.repeat(self.row, self.cost.shape[1])
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Largest value of an unknown: the total, or the bound by a neighbour's largest."""
+        ceiling = self.total[self.row].copy()
+        kernels.cone_ceiling(
+            ceiling, self.source, self.target, self.granted_ratio, _CEILING_MARGIN, _SWEEPS
+        )
+        return np.repeat(ceiling, self.cost.shape[1])
+
+    @cached_property
+    def rounding(self) -> float:
+        """Relative error of a sum over the pairs of one unknown, coefficients included."""
+        degree = sum(int(np.bincount(end).max(initial=0)) for end in (self.source, self.target))
+        return float(roundoff(degree + 16 + 2.0 * np.log(self.granted_ratio.max(initial=1.0))))
+
+    @classmethod
+    def of(cls, cone: ListedCone) -> SharedCone:
+        """Return the same program, which has one unknown per equation for every output."""
+        size = len(cone.total)
+        count = len(cone.source) // (len(cone.row) // size)
+        source, target = cone.row[cone.source[:count]], cone.row[cone.target[:count]]
+        order = np.lexsort((target, source))
+        ratio = (cone.ratio * (1.0 + cone.growth))[:count][order]
+        granted = (cone.granted_ratio * (1.0 + cone.growth))[:count][order]
+        near = cone.start if cone.near is None else cone.near
+        cost, near = (cone.by_input(given) for given in (cone.cost, near))
+        inputs = np.arange(size)
+        return cls(
+            cost, inputs, cone.total, source[order], target[order], ratio, granted, near,
+            gap_share=cone.gap_share,
+        )  # fmt: skip
+
+    def granted(self, w: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return A' w at the granted level, and the contribution of sources.
+
+        Multipliers come in blocks of outputs. Negative ones count as 0.
+        """
+        # Any multipliers >= 0 prove a bound, so they are not scaled to the granted level.
+        pull, sources = ([np.empty((len(self.row), b.shape[1])) for b in w] for _ in range(2))
+
+        def part(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                kernels.first_order_adjoint(
+                    w[k], self.first, self.target, self.granted_ratio, pull[k], sources[k]
+                )
+
+        split(part, len(w), 1)
+        return np.concatenate(pull, axis=1), np.concatenate(sources, axis=1)
+
+    def closed(self, v: Floats) -> Floats | None:
+        """Return the smallest vectors of the cone above v; None if sweeps ran out."""
+        if self.all_ratios is not None:
+            columns, shrink = np.ascontiguousarray(v.T), 1.0 / self.all_ratios
+            out = np.empty_like(columns)
+            split(lambda a, b: kernels.metric_closure(columns, shrink, a, b, out), len(columns), 1)
+            return out.T
+        above = np.empty_like(v)
+
+        def part(begin: int, end: int) -> bool:
+            block = np.ascontiguousarray(v[:, begin:end])
+            done = kernels.first_order_closure(block, self.first, self.target, self.ratio, _SWEEPS)
+            above[:, begin:end] = block
+            return done
+
+        return above if all(split(part, v.shape[1], 1)) else None
+
+    def sums(self, v: Floats) -> Floats:
+        """Return the mass of every input, shared evenly by the inputs of an orbit."""
+        total = np.bincount(self.row, v.sum(axis=1), len(self.total))
+        return np.asarray((total / np.bincount(self.row))[self.row])
+
+    @cached_property
+    def whole(self) -> Floats:
+        """Sums of a feasible point."""
+        return np.asarray((self.total / np.bincount(self.row))[self.row])
+
+    def room(self, sums: Floats) -> float:
+        """Return the largest s such that the masses total - s sums are private themselves."""
+        whole = self.whole
+        if self.all_ratios is not None:
+            room = self.all_ratios * whole - whole[:, None]
+            need = self.all_ratios * sums - sums[:, None]
+        else:
+            room = self.ratio * whole[self.target] - whole[self.source]
+            need = self.ratio * sums[self.target] - sums[self.source]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(need > 0.0, room / need, math.inf).min()
+        return min(float(most), float((whole / sums).min()))
 
 
 #: A program in either form of its pairs: both have the same methods.

@@ -29,7 +29,8 @@ from fastpriv.design.certificate import (
     repair_margin,
     repaired,
 )
-from fastpriv.design.cone import Cone, GrowingCone, ListedCone
+from fastpriv.design.cone import Cone, GrowingCone, ListedCone, SharedCone
+from fastpriv.design.engines import first_order
 from fastpriv.design.problem import Limits, OutOfRange, OutOfTime
 from fastpriv.errors import TooLarge
 
@@ -41,6 +42,13 @@ MAX_LISTED = 60_000
 _FEW_TYPES = 64
 #: Stretch of the first working set: pairs that a chain implies up to this factor are left out.
 _STRETCH = 1e-2
+#: Stretches of the pairs of the first-order method, as shares of the gap, until they are few.
+_STRETCHES = (0.5, 1.0, 2.0, 4.0)
+#: Most pairs per input of the first-order method: all that are needed, or those up to a stretch.
+_FEW_PAIRS = 16
+_MOST_PAIRS = 64
+#: Most doubles of the first-order method (4 GB).
+MAX_ENTRIES = 500_000_000
 #: Pairs whose ratio may be e^60 are left out.
 _FAR = 60.0
 #: Most symmetries that are used.
@@ -185,8 +193,8 @@ class Reduction(ABC):
     shortest = 1.0  # smallest distance of two inputs, at most 1
 
     @abstractmethod
-    def cone(self, epsilon: float, margin: float, engine: str) -> Cone:
-        """Return the program at a margin below the level."""
+    def cone(self, epsilon: float, margin: float, limits: Limits) -> Cone | SharedCone:
+        """Return the program at a margin below the level, in the form that its engine takes."""
 
     @abstractmethod
     def layout(self) -> Layout:
@@ -217,7 +225,7 @@ class Reduction(ABC):
         # The program is solved slightly below the level, so that the repair has room.
         margin = (2.0 * TOLERANCE + repair_margin(epsilon, extra)) / self.shortest
         margin = margin if self.least + 4.0 * margin < epsilon else 0.0
-        cone = self.cone(epsilon, margin, limits.engine)
+        cone = self.cone(epsilon, margin, limits)
         clock = Clock(max(0.0, limits.clock.left() - reserve))
         point, engine = engines.solve(cone, cone.gap_share * limits.gap, clock, limits.engine)
         late = clock.left() == 0.0
@@ -277,7 +285,7 @@ class ByTypes(Reduction):
                 )
         return classes
 
-    def cone(self, epsilon: float, margin: float, engine: str) -> ListedCone:
+    def cone(self, epsilon: float, margin: float, limits: Limits) -> ListedCone:
         """Return the program in masses of classes."""
         stack, row = self.stack, self.stack.row
         # Masses under a constant channel whose output has a uniform type: inside the cone.
@@ -331,26 +339,24 @@ class ByOrbits(Reduction):
         total = np.bincount(self.orbits.row, self.weights)
         self.total = np.asarray(total, dtype=np.float64)
 
-    def cone(self, epsilon: float, margin: float, engine: str) -> Cone:
-        """Return the program with the needed pairs, or with a working set if there are too many."""
+    def cone(self, epsilon: float, margin: float, limits: Limits) -> Cone | SharedCone:
+        """Return the program with the needed pairs, or with a part of them if they are many."""
         orbits, outputs, size = self.orbits, len(self.orbits.outputs), len(self.prior)
-        if outputs * size * size > engines.MAX_FACTORS:
-            raise TooLarge.entries(
-                f"the factors of {outputs} outputs over {size} inputs after symmetry",
-                outputs * size * size,
-                "use fewer inputs or outputs, or a prior and a metric with more symmetry",
-            )
         if self.joint and self.prior.min() < TINY:
             raise OutOfRange
         cost = self.cost[:, orbits.outputs].T * (1.0 if self.joint else self.prior)
+        engine, work = limits.engine, float(outputs) * size**3
+        if engine == "first-order" or (engine == "auto" and work > engines.MAX_WORK):
+            return self._shared(cost.T, epsilon, margin, limits.gap)
         start = np.tile(self.weights / outputs, (outputs, 1))
-        needed = spanner(self.distance)
-        with np.errstate(over="ignore"):  # an infinite exponent is far as well
-            needed &= epsilon * self.distance <= _FAR
-        pairs = int(np.count_nonzero(needed)) * outputs
-        if engine == "first-order" and pairs > MAX_PAIRS:
-            raise TooLarge.entries("the pairs of the program", pairs, "use solver='interior'")
-        if pairs > MAX_LISTED and engine not in ("highs", "first-order"):
+        needed = self._needed(epsilon)
+        if int(np.count_nonzero(needed)) * outputs > MAX_LISTED and engine != "highs":
+            if outputs * size * size > engines.MAX_FACTORS:
+                raise TooLarge.entries(
+                    f"the factors of {outputs} outputs over {size} inputs after symmetry",
+                    outputs * size * size,
+                    "use solver='first-order'",
+                )
             capped = np.minimum(self.distance, _FAR / epsilon)
             return GrowingCone(
                 np.ascontiguousarray(cost), orbits.row, self.total,
@@ -366,6 +372,41 @@ class ByOrbits(Reduction):
             np.exp((epsilon - margin) * length), 0.0, margin,
             size * np.arange(outputs + 1), len(source) * np.arange(outputs + 1),
             np.full(outputs, size - 1), start.reshape(-1), length,
+        )  # fmt: skip
+
+    def _needed(self, epsilon: float, stretch: float = 0.0) -> np.ndarray:
+        """Mark the pairs that chains do not imply up to a stretch, without those of huge ratios."""
+        with np.errstate(over="ignore"):  # an infinite exponent is far as well
+            return spanner(self.distance, stretch) & (epsilon * self.distance <= _FAR)
+
+    def _shared(self, cost: Floats, epsilon: float, margin: float, gap: float) -> SharedCone:
+        """Return the program with one list of pairs for all outputs."""
+        size, outputs = cost.shape
+        for stretch in (0.0, *(share * gap for share in _STRETCHES)):
+            needed = self._needed(epsilon, stretch)
+            pairs = int(np.count_nonzero(needed))
+            if pairs <= (_MOST_PAIRS if stretch else _FEW_PAIRS) * size:
+                break
+        entries = first_order.entries(size, outputs, pairs)
+        if entries > MAX_ENTRIES:
+            raise TooLarge.entries(
+                f"the iterates of {outputs} outputs over {size} inputs after symmetry", entries,
+                "use fewer inputs or outputs, or a larger gap",
+            )  # fmt: skip
+        source, target = (np.ascontiguousarray(end) for end in np.nonzero(needed))
+        length = self.distance[source, target]
+        capped = np.minimum(self.distance, _FAR / epsilon)
+        row, copies = self.orbits.row, self.orbits.copies
+        # The exponential mechanism if outputs are inputs, else a constant.
+        near = np.ones(cost.shape)
+        if self.cost.shape == self.distance.shape:
+            near = np.exp(-epsilon * capped[:, self.orbits.outputs])
+        near = near * copies * self.weights[:, None]
+        near *= (self.total / np.bincount(row, near.sum(axis=1)))[row][:, None]
+        return SharedCone(
+            np.ascontiguousarray(cost), row, self.total, source, target,
+            np.exp((epsilon - margin) * length), np.exp(epsilon * length), near,
+            np.exp((epsilon - margin) * capped) if stretch else None,
         )  # fmt: skip
 
     def layout(self) -> Layout:

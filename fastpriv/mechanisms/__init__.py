@@ -3,7 +3,7 @@
 ``gaussian`` and ``max_entropy`` add noise; ``amplitude`` is the capacity of a bounded input behind
 normal noise. ``counting`` counts ones. ``exponential``, ``selection`` and ``symmetric`` choose an
 output. ``noisy_query`` and ``noisy_sums`` measure noise on a given query, by the tables of
-``noise``. ``memoised`` repeats an answer.
+``noise``. ``planar`` adds noise to the cells of a grid. ``memoised`` repeats an answer.
 
 Examples
 --------

@@ -23,6 +23,7 @@ from .noisy_query import (
     laplace_query_pml,
 )
 from .noisy_sums import SumQuery
+from .planar import planar_geometric, planar_laplace
 from .selection import permute_and_flip, report_noisy_max
 from .symmetric import binary_symmetric, binary_symmetric_flip
 
@@ -55,5 +56,7 @@ __all__ = [
     "mean_deviation_bound",
     "noise_comparison",
     "permute_and_flip",
+    "planar_geometric",
+    "planar_laplace",
     "report_noisy_max",
 ]

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
+from fastpriv.design import reductions
+from fastpriv.design.certificate import bound_of
 from fastpriv.design.cone import ListedCone
 from fastpriv.design.engines import interior
+from fastpriv.design.problem import Limits
+from fastpriv.design.ratio_programs import MetricProblem
 
 SIZES = [(2, 2), (2, 3), (3, 3), (2, 2, 2), (2, 2, 2, 2), (4,)]
 
@@ -50,6 +54,68 @@ def test_a_metric_without_symmetries():
     assert first.level <= 2.0
     assert first.bound <= other.value
     assert other.bound <= first.value <= other.value * (1.0 + 1e-3)
+
+
+def cells(side, uneven):
+    places = np.array([(i, j) for i in range(side) for j in range(side)])
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    p = np.ones(side * side)
+    if uneven:
+        p += np.exp(-((places - 1.3) ** 2).sum(axis=1)) + 0.1 * np.random.default_rng(5).random(
+            len(p)
+        )
+    return p / p.sum(), {"metric": apart, "neighbours": apart}
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+@pytest.mark.parametrize("few", [0, 16])
+def test_a_grid_with_all_pairs_or_a_part_of_them(monkeypatch, uneven, few):
+    """Symmetries merge equations; a part of the pairs proves bounds for all of them."""
+    monkeypatch.setattr(reductions, "_FEW_PAIRS", few)
+    p, given = cells(5, uneven)
+    first = fp.solve_pd_dp(p, 0.35, solver="first-order", gap=2e-3, **given)
+    other = fp.solve_pd_dp(p, 0.35, solver="highs", **given)
+    matrix, apart = first.channel.matrix(), given["neighbours"]
+    losses = np.abs(np.log(matrix[:, None] / matrix)).max(axis=2)
+    assert (losses <= 0.35 * apart * (1.0 + 1e-12)).all()
+    assert first.solver == "first-order"
+    assert first.bound <= other.value
+    assert other.bound <= first.value <= other.value * (1.0 + 2e-3)
+
+
+def test_pd_i_on_a_grid():
+    p, given = cells(4, True)
+    first = fp.solve_pd_i(p, 1.0, solver="first-order", gap=2e-3, **given)
+    other = fp.solve_pd_i(p, 1.0, solver="highs", **given)
+    assert first.level <= 1.0
+    assert first.bound <= other.value
+    assert other.bound <= first.value <= other.value * (1.0 + 2e-3)
+
+
+def test_outputs_other_than_the_inputs():
+    p, given = cells(4, True)
+    given["metric"] = given["metric"][:, ::3]
+    first = fp.solve_pd_dp(p, 0.5, solver="first-order", gap=2e-3, **given)
+    other = fp.solve_pd_dp(p, 0.5, solver="highs", **given)
+    assert first.bound <= other.value
+    assert other.bound <= first.value <= other.value * (1.0 + 2e-3)
+
+
+def test_any_multipliers_prove_a_bound():
+    """Random multipliers, negative ones included, never exceed the optimum."""
+    p, given = cells(3, True)
+    problem = MetricProblem(
+        p, given["metric"], given["neighbours"], fp.Space([9]), 0.4, joint=False
+    )
+    limits = Limits.checked(1e-3, 60.0, "first-order")
+    cone = problem.reduction.cone(0.4, 1e-12, limits)
+    optimum = fp.solve_pd_dp(p, 0.4, solver="highs", **given).value
+    rng = np.random.default_rng(6)
+    for size in 10.0 ** rng.uniform(-4, 0, 300):
+        blocks = [size * rng.normal(size=(len(cone.source), 9)) * (rng.random(9) < 0.5)]
+        bound = bound_of(cone, *cone.granted(blocks))
+        clipped = bound_of(cone, *cone.granted([np.maximum(block, 0.0) for block in blocks]))
+        assert bound == clipped <= optimum
 
 
 def test_symmetric_programs_are_refused_in_words():

@@ -17,7 +17,7 @@ import numpy as np
 from fastpriv._core.clock import Clock
 from fastpriv._core.observing import emit
 from fastpriv.design.certificate import lower_bound
-from fastpriv.design.cone import Cone, ListedCone
+from fastpriv.design.cone import Cone, ListedCone, SharedCone
 from fastpriv.design.engines import first_order, interior, vertex
 from fastpriv.design.engines.interior import Iterate
 from fastpriv.errors import InvalidInput, SolverFailure, TooLarge
@@ -31,6 +31,9 @@ _FINISHED_PAIRS = 60_000
 MAX_FACTORS = 300_000_000
 #: Relative gap below which rounding often stops the interior-point method.
 _SMALL_GAP = 1e-7
+#: Most operations of a factorisation of all outputs. Above, the first-order method is tried first:
+#: it is faster to a gap of 1e-3 from there on (dense priors: between 256 and 512 databases).
+MAX_WORK = 1e10
 
 
 class Run(Protocol):
@@ -54,7 +57,7 @@ class _Observed:
     def __init__(self, name: str, run: Callable[[Any, float, Clock], Iterate]) -> None:
         self._name, self._run = name, run
 
-    def __call__(self, cone: Cone, gap: float, clock: Clock) -> Iterate:
+    def __call__(self, cone: Cone | SharedCone, gap: float, clock: Clock) -> Iterate:
         begun, status = time.perf_counter(), "Failed"
         try:
             result = self._run(cone, gap, clock)
@@ -64,19 +67,28 @@ class _Observed:
             emit(
                 "solver",
                 solver=self._name,
-                columns=len(cone.cost),
+                columns=cone.cost.size,
                 rows=len(cone.total),
                 seconds=time.perf_counter() - begun,
                 status=status,
             )
 
 
+def _first_order(cone: ListedCone | SharedCone, gap: float, clock: Clock) -> Iterate:
+    if isinstance(cone, SharedCone):
+        return first_order.run(cone, gap, clock)
+    point = first_order.run(SharedCone.of(cone), gap, clock)
+    return Iterate(cone.listed(point.v), point.bound)
+
+
 _HIGHS = Engine("highs", vertex.run)
 _INTERIOR = Engine("interior", _Observed("interior", interior.run))
-_FIRST_ORDER = Engine("first-order", _Observed("first-order", first_order.run))
+_FIRST_ORDER = Engine("first-order", _Observed("first-order", _first_order))
 
 
-def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -> list[Engine]:
+def plan(
+    unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0, work: float = 0.0
+) -> list[Engine]:
     """Return the engines in the order in which they are tried.
 
     Parameters
@@ -89,6 +101,8 @@ def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -
         The requested engine.
     factors : int
         Number of entries of the factors of the interior-point method.
+    work : float
+        Number of operations of a factorisation; 0 if only this method applies.
     """
     if engine == "highs":
         return [_HIGHS]
@@ -96,6 +110,8 @@ def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -
         return [_FIRST_ORDER]
     if engine == "interior":
         return [_INTERIOR]
+    if work > MAX_WORK:
+        return [_FIRST_ORDER, _INTERIOR._replace(finishes=True)]
     if unknowns <= _FEW_UNKNOWNS or (gap < _SMALL_GAP and pairs <= _FINISHED_PAIRS):
         return [_HIGHS, _INTERIOR]
     if pairs <= _FINISHED_PAIRS:
@@ -103,11 +119,13 @@ def plan(unknowns: int, pairs: int, gap: float, engine: str, factors: int = 0) -
     return [_INTERIOR]
 
 
-def solve(cone: Cone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, str]:
+def solve(cone: Cone | SharedCone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, str]:
     """Return the best point and bound, and the name of the engine that reached them.
 
     Raises ``SolverFailure`` if no engine of the plan has a point.
     """
+    if isinstance(cone, SharedCone):
+        return _FIRST_ORDER.run(cone, gap, clock), "first-order"
     if not isinstance(cone, ListedCone):  # only the interior-point method has a working set
         return _INTERIOR.run(cone, gap, clock), "interior"
     if not len(cone.source):  # no inputs are related
@@ -115,17 +133,19 @@ def solve(cone: Cone, gap: float, clock: Clock, engine: str) -> tuple[Iterate, s
     best: tuple[Iterate, str] | None = None
     failure: SolverFailure | None = None
     factors = int(np.diff(cone.starts) @ (cone.bands + 1))
+    work = float(np.diff(cone.starts) @ (cone.bands + 1.0) ** 2)
     if not cone.has_one_unknown_per_equation:
         if engine == "first-order":
             raise InvalidInput(
-                "solver='first-order' is for programs without symmetries; this one has some, and "
-                "is smaller for it. Use solver='auto'"
+                "solver='first-order' is for programs without types; this one is reduced to types, "
+                "and smaller for it. Use solver='auto'."
             )
         if factors > MAX_FACTORS:
             raise TooLarge.entries(
                 "the factors of the program after symmetry", factors, "use fewer records or values"
             )
-    for name, run, finishes in plan(len(cone.cost), len(cone.source), gap, engine, factors):
+        work = 0.0
+    for name, run, finishes in plan(len(cone.cost), len(cone.source), gap, engine, factors, work):
         if best is not None and not (finishes and _gap(cone, best[0]) > gap):
             break
         try:

@@ -2,9 +2,13 @@
 
 Restarted primal-dual hybrid gradient with reflection and Halpern averaging (Lu and Yang 2024;
 Chambolle and Pock 2011 for the steps). It needs no matrix: a step passes over the multipliers once,
-N^2 times the number of neighbours. Steps are scaled by the sums of the coefficients (Pock and
-Chambolle 2011). The weight between primal and dual steps follows the distances moved between two
-restarts.
+N^2 times the number of neighbours. The weight between primal and dual steps follows the distances
+moved between two restarts.
+
+Steps are scaled by the sums of the coefficients (Pock and Chambolle 2011), after a change of units.
+An unknown is measured in units of the fourth root of its guessed size. A pair is divided by the
+unit of its source and by its ratio, and sums get a third of the coefficients of a column. Measured
+for dense priors on 6 and 8 bits and for 8 x 8 cells: a fifth of the gap after 4,000 steps.
 
 Iterates are not private. Every few hundred steps, a copy is raised until its ratios hold, and the
 missing mass goes to a constant mechanism. The multipliers, whatever their accuracy, prove a lower
@@ -14,20 +18,21 @@ bound.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Clock
 from fastpriv._core.threads import split
-from fastpriv._core.validation import Floats, Ints
-from fastpriv.design.certificate import Progress, lower_bound
-from fastpriv.design.cone import ListedCone
+from fastpriv._core.validation import Floats
+from fastpriv.design.certificate import Progress, bound_of
+from fastpriv.design.cone import SharedCone
 from fastpriv.design.engines.interior import Iterate
 
 #: Steps between two certificates, at least, and as a share of all steps so far.
 _CERTIFY = 200
-_CERTIFY_SHARE = 0.1
+_CERTIFY_SHARE = 0.15
 #: Restart if the length of a step fell to this share of the first one since the last restart.
 _SUFFICIENT = 0.2
 #: Restart at this share if the length starts to grow.
@@ -36,126 +41,134 @@ _NECESSARY = 0.8
 _LONG = 0.36
 _FEWEST = 300
 #: Certificates without progress by a tenth after which the method stops.
-_PATIENCE = 60
-#: Most sweeps of a closure: a path of neighbours is shorter.
-_SWEEPS = 10_000
+_PATIENCE = 20
 #: Rounds of normalising and closing before masses are mixed in; each brings the sums closer.
-_ROUNDS = 10
+_ROUNDS = 5
 #: Covers rounding where missing masses are mixed in.
 _MIXED = 1e-12
+#: Outputs of a block: their vectors stay in the cache while the multipliers pass.
+_BLOCK = 64
+#: Power of the guessed size of an unknown in its step.
+_POWER = 0.5
+#: Power of the ratio of a pair by which its row is divided.
+_PAIRS = 1.0
+#: Smallest guessed size, relative to the mean one.
+_SMALLEST = 1e-12
+#: Coefficients of sums as a share of those of the pairs of a column.
+_SUMS = 1.0 / 3.0
+#: Power with which the weight follows the ratio of the distances moved.
+_TURN = 0.3
+#: Times of a certificate that are kept for the last one and the repair.
+_RESERVE = 3.0
 
 
-class SharedPairs:
-    """The pairs of all outputs as one list over inputs."""
-
-    def __init__(self, cone: ListedCone) -> None:
-        size = len(cone.total)
-        self.cone, self.size = cone, size
-        self.rows = cone.row.reshape(-1, size)
-        key = cone.row[cone.source] * size + cone.row[cone.target]
-        keys = key.reshape(len(self.rows), -1)
-        #: Position of every pair in the list of its output.
-        self.order: Ints = np.argsort(keys, axis=1)
-        listed = np.take_along_axis(keys, self.order, axis=1)
-        ratio = np.take_along_axis(cone.ratio.reshape(keys.shape), self.order, axis=1)
-        assert (listed == listed[0]).all()
-        assert (ratio == ratio[0]).all()
-        source, self.target = np.divmod(listed[0], size)
-        self.first = np.searchsorted(source, np.arange(size + 1)).astype(np.int64)
-        self.back = np.searchsorted(listed[0], self.target * size + source).astype(np.int64)
-        self.source, self.growth = source, ratio[0] * (1.0 + cone.growth)
-
-    def matrix(self, v: Floats) -> Floats:
-        """Return unknowns by output and input."""
-        out = np.empty(self.rows.shape)
-        np.put_along_axis(out, self.rows, v.reshape(out.shape), axis=1)
-        return out
-
-    def vector(self, v: Floats) -> Floats:
-        """Return unknowns in the order of the cone."""
-        return np.take_along_axis(v, self.rows, axis=1).reshape(-1)
-
-    def multipliers(self, w: Floats) -> Floats:
-        """Return multipliers in the order of the cone."""
-        out = np.empty_like(w)
-        np.put_along_axis(out, self.order, w, axis=1)
-        return out.reshape(-1)
-
-    def private(self, v: Floats) -> Floats | None:
-        """Return a point of the cone near v; None if there is none above a share of zero.
-
-        Columns are raised to their closure and scaled by s. The masses total - s sums that are
-        missing go to the constant mechanism. They have to satisfy the ratios themselves, which
-        bounds s.
-        """
-        cone = self.cone
-        v = np.maximum(v, 0.0)
-
-        def close(start: int, stop: int) -> bool:
-            return kernels.first_order_closure(
-                v, self.first, self.target, self.growth, _SWEEPS, start, stop
-            )
-
-        for _ in range(_ROUNDS):
-            v *= cone.total / v.sum(axis=0)
-            if not all(split(close, len(v), 1)):
-                return None
-        sums, g = v.sum(axis=0), self.growth
-        room = g * cone.total[self.target] - cone.total[self.source]
-        need = g * sums[self.target] - sums[self.source]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(need > 0.0, room / need, math.inf).min()
-        scale = min(float(most), float((cone.total / sums).min())) * (1.0 - _MIXED)
-        if not scale > 0.0:
-            return None
-        constant = self.matrix(cone.start)
-        missing = (cone.total - scale * sums) / constant.sum(axis=0)
-        return np.asarray(scale * v + missing * constant)
+def entries(inputs: int, outputs: int, pairs: int) -> int:
+    """Return how many doubles the method holds: multipliers twice, and a dozen matrices."""
+    return 2 * pairs * outputs + 12 * inputs * outputs
 
 
-def run(cone: ListedCone, gap: float, clock: Clock) -> Iterate:
-    """Minimise until the certified relative gap is met or the time is over."""
-    pairs = SharedPairs(cone)
-    cost = pairs.matrix(cone.cost)
-    unit = float(cost.mean()) or 1.0
-    cost /= unit
-    v = pairs.matrix(cone.start if cone.near is None else cone.near)
-    w = np.zeros((len(v), len(pairs.target)))
-    mu = np.zeros(len(cone.total))
-    steps = _Steps(pairs, cost, v, w, mu)
-    best = pairs.matrix(cone.start)
+def run(cone: SharedCone, gap: float, clock: Clock) -> Iterate:
+    """Minimise until the certified relative gap is met or the time is over; v is [k, x]."""
+    unit = float(cone.cost.mean()) or 1.0
+    steps = _Steps(cone, cone.cost / unit)
+    best = np.repeat(cone.whole[:, None] / cone.cost.shape[1], cone.cost.shape[1], axis=1)
     progress = Progress(gap, clock, best, patience=_PATIENCE)
-    progress.offer(best, float(np.vdot(cost, best)) * unit, 0.0)
+    progress.offer(best, float(np.vdot(cone.cost, best)), 0.0)
+    reserve = 0.0
     while True:
-        steps.advance(max(_CERTIFY, int(_CERTIFY_SHARE * steps.count)), clock)
-        bound = lower_bound(cone, pairs.multipliers(steps.w * unit))
-        point = pairs.private(steps.v)
-        value = math.inf if point is None else float(np.vdot(cost, point)) * unit
-        if not progress.offer(best if point is None else point, value, bound):
+        steps.advance(max(_CERTIFY, int(_CERTIFY_SHARE * steps.count)), clock, reserve)
+        begun = time.monotonic()
+        pull, sources = cone.granted(steps.w)
+        bound = bound_of(cone, pull * unit, sources * unit)
+        point = private(cone, steps.point())
+        value = math.inf if point is None else float(np.vdot(cone.cost, point))
+        go_on = progress.offer(best if point is None else point, value, bound)
+        reserve = _RESERVE * (time.monotonic() - begun)
+        if not go_on or clock.left() <= reserve:
             break
-    return Iterate(pairs.vector(progress.point), progress.bound)
+    return Iterate(progress.point.T, progress.bound)
+
+
+def private(cone: SharedCone, v: Floats) -> Floats | None:
+    """Return a point of the cone near v; None if there is none above a share of zero.
+
+    Columns are raised to their closure and scaled by s. The masses total - s sums that are missing
+    go to the constant mechanism. They have to satisfy the ratios themselves, which bounds s.
+    """
+    v = np.maximum(v, 0.0)
+    for _ in range(_ROUNDS):
+        closed = cone.closed(v * (cone.whole / cone.sums(v))[:, None])
+        if closed is None:
+            return None
+        v = closed
+    sums = cone.sums(v)
+    scale = cone.room(sums) * (1.0 - _MIXED)
+    if not scale > 0.0:
+        return None
+    return np.asarray(scale * v + (cone.whole - scale * sums)[:, None] / v.shape[1])
+
+
+class _Block:
+    """Iterates, anchors and step sizes of a few outputs."""
+
+    def __init__(self, cone: SharedCone, cost: Floats, near: Floats, size: Floats) -> None:
+        self.cost, self.v, self.size = (np.ascontiguousarray(a) for a in (cost, near, size))
+        self.w = np.zeros((len(cone.target), cost.shape[1]))
+        self.pull, self.ahead = np.zeros_like(self.v), np.empty_like(self.v)
+        self.v_step = np.empty_like(self.v)
+        self.anchor()
+
+    def anchor(self) -> None:
+        """Restart from here."""
+        self.v_anchor, self.w_anchor = self.v.copy(), self.w.copy()
 
 
 class _Steps:
     """Iterates, anchors and the weight between primal and dual steps."""
 
-    def __init__(self, pairs: SharedPairs, cost: Floats, v: Floats, w: Floats, mu: Floats) -> None:
-        self.pairs, self.cost, self.v, self.w, self.mu = pairs, cost, v, w, mu
-        self.total = pairs.cone.total
-        growth = pairs.growth
-        columns = np.bincount(pairs.source, minlength=len(mu)) + 1.0
-        columns += np.bincount(pairs.target, growth, len(mu))
-        self.v_step: Floats = np.asarray(1.0 / columns, dtype=np.float64)
-        self.w_step: Floats = 1.0 / (1.0 + growth)
-        self.mu_step = 1.0 / len(v)
+    def __init__(self, cone: SharedCone, cost: Floats) -> None:
+        self.cone, outputs = cone, cost.shape[1]
+        near = cone.near / cone.near.mean()
+        size = np.maximum(near, _SMALLEST) ** _POWER
+        root = np.sqrt(size)
+        cuts = range(_BLOCK, outputs, _BLOCK)
+        parts = (np.split(part, cuts, axis=1) for part in (cost, cone.near, size))
+        self.blocks = [_Block(cone, *part) for part in zip(*parts, strict=True)]
+        inverse, columns = 1.0 / root, np.zeros_like(root)
+        unit = cone.ratio**-_PAIRS
+        stretch = np.empty(len(cone.ratio))
+        reach = (unit * cone.ratio).tolist()
+        pairs = zip(cone.source.tolist(), cone.target.tolist(), reach, strict=True)
+        for e, (x, z, ratio) in enumerate(pairs):
+            columns[z] += ratio * inverse[x]
+            stretch[e] = (root[z] * inverse[x]).max()  # one step for a pair of all outputs
+        self.w_step: Floats = unit / (1.0 + cone.ratio * stretch)
+        columns = np.bincount(cone.source, unit, len(root))[:, None] + root * columns
+        share = _SUMS * float(columns.mean())
+        v_step = size / (columns + share * root)
+        for block, part in zip(self.blocks, np.split(v_step, cuts, axis=1), strict=True):
+            block.v_step = np.ascontiguousarray(part)
+        self.mu_step = share / np.bincount(cone.row, root.sum(axis=1), len(cone.total))
+        self.mu = np.zeros(len(cone.total))
         self.weight, self.count = 1.0, 0
         self._anchor()
 
     def _anchor(self) -> None:
-        self.v_anchor, self.w_anchor, self.mu_anchor = self.v.copy(), self.w.copy(), self.mu.copy()
+        for block in self.blocks:
+            block.anchor()
+        self.mu_anchor = self.mu.copy()
         self.age, self.longest, self.last = 0, math.inf, math.inf
 
-    def advance(self, count: int, clock: Clock) -> None:
+    @property
+    def w(self) -> list[Floats]:
+        """Multipliers of pairs, in blocks of outputs."""
+        return [block.w for block in self.blocks]
+
+    def point(self) -> Floats:
+        """Return v[x, k] of all outputs."""
+        return np.concatenate([block.v for block in self.blocks], axis=1)
+
+    def advance(self, count: int, clock: Clock, reserve: float) -> None:
         """Make so many steps, or fewer if the time is over; restart where that is due."""
         for _ in range(count):
             length = self._step()
@@ -165,28 +178,29 @@ class _Steps:
                 self._restart()
             else:
                 self.last = length
-            if clock.left() == 0.0:
+            if clock.left() <= reserve:
                 break
 
     def _step(self) -> float:
         """Make one step; return its length in the norm of the step sizes."""
-        pairs, weight = self.pairs, self.weight
-        given = pairs.first, pairs.target, pairs.back, pairs.growth
-        v_step, w_step = self.v_step / weight, self.w_step * weight
-        parts: list[Floats] = []
+        cone, blocks, mu = self.cone, self.blocks, self.mu[self.cone.row]
 
-        def part(start: int, stop: int) -> float:
-            sums = np.zeros(pairs.size)
-            parts.append(sums)
-            return kernels.first_order_step(
-                self.v, self.w, self.v_anchor, self.w_anchor, self.cost, self.mu, *given, v_step,
-                w_step, float(self.age), start, stop, sums,
-            )  # fmt: skip
+        def part(begin: int, end: int) -> tuple[float, Floats]:
+            length, sums = 0.0, np.zeros(len(cone.row))
+            for block in blocks[begin:end]:
+                length += kernels.first_order_step(
+                    block.v, block.w, block.pull, block.v_anchor, block.w_anchor, block.cost, mu,
+                    cone.first, cone.target, cone.ratio, block.v_step, block.size, self.w_step,
+                    self.weight, float(self.age), block.ahead,
+                )  # fmt: skip
+                sums += block.ahead.sum(axis=1)
+            return length, sums
 
-        length = math.fsum(split(part, len(self.v), 1))
-        step = self.mu_step * weight
-        change = step * (self.total - np.sum(parts, axis=0))
-        length += float(change @ change) / step
+        lengths, sums = zip(*split(part, len(blocks), 1), strict=True)
+        step = self.mu_step * self.weight
+        totals = np.bincount(cone.row, np.sum(sums, axis=0), len(cone.total))
+        change = step * (cone.total - totals)
+        length = math.fsum(lengths) + float((change * change / step).sum())
         keep, draw = (self.age + 1.0) / (self.age + 2.0), 1.0 / (self.age + 2.0)
         self.mu = np.asarray(keep * (self.mu + 2.0 * change) + draw * self.mu_anchor)
         self.age += 1
@@ -203,9 +217,12 @@ class _Steps:
 
     def _restart(self) -> None:
         """Balance the steps by the distances moved, and anchor here."""
-        moved = ((self.v - self.v_anchor) ** 2 / self.v_step).sum()
-        turned = ((self.w - self.w_anchor) ** 2 / self.w_step).sum()
-        turned += ((self.mu - self.mu_anchor) ** 2).sum() / self.mu_step
+        moved = turned = 0.0
+        for block in self.blocks:
+            moved += float(((block.v - block.v_anchor) ** 2 / block.v_step).sum())
+            squares = (block.w - block.w_anchor) ** 2 * block.size[self.cone.source]
+            turned += float(squares.sum(axis=1) @ (1.0 / self.w_step))
+        turned += float(((self.mu - self.mu_anchor) ** 2 / self.mu_step).sum())
         if moved > 0.0 and turned > 0.0:
-            self.weight = math.sqrt(self.weight * math.sqrt(turned / moved))
+            self.weight *= (math.sqrt(turned / moved) / self.weight) ** _TURN
         self._anchor()
