@@ -127,8 +127,8 @@ def solve_pd_dp(
         Seconds after which to return the best certified solution so far.
     solver : {"auto", "interior", "highs", "first-order"}
         Engine of the linear program: an interior-point method, HiGHS, or a first-order method for
-        programs that are too large for the others. "auto" takes the fastest one for the size. It
-        finishes with HiGHS if the interior-point method stops above the gap.
+        programs that are too large for the others. "auto" takes the fastest one for the size, and
+        another one to finish if it stops above the gap and is small enough.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
         the number of changed records.
@@ -159,7 +159,10 @@ def solve_pd_dp(
     (closed form). Below it, an interior-point step costs N^4 for a dense prior on N databases, n^5
     for an exchangeable prior on n bits, and m^4 per distinct record of a product. With a metric or
     custom neighbours, a step costs N^3 for every output, once per orbit of the symmetries that are
-    found. With delta, HiGHS solves a program with N^2 n m variables.
+    found. Where a factorisation takes 1e10 operations, the first-order method is used: a step costs
+    N^2 for every neighbour of a database, and thousands of steps reach a gap of 1e-3. It holds at
+    most 4 GB, and larger programs are refused before they start. With delta, HiGHS solves a
+    program with N^2 n m variables.
 
     Examples
     --------
@@ -253,8 +256,8 @@ def solve_pd_i(
         Seconds after which to return the best certified solution so far.
     solver : {"auto", "interior", "highs", "first-order"}
         Engine of the linear program: an interior-point method, HiGHS, or a first-order method for
-        programs that are too large for the others. "auto" takes the fastest one for the size. It
-        finishes with HiGHS if the interior-point method stops above the gap.
+        programs that are too large for the others. "auto" takes the fastest one for the size, and
+        another one to finish if it stops above the gap and is small enough.
     metric : 2-D array, optional
         ``metric[x, y]``, the cost of output y for database x, with any number of outputs. Default:
         the number of changed records.

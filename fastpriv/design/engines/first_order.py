@@ -59,7 +59,7 @@ _SUMS = 1.0 / 3.0
 #: Power with which the weight follows the ratio of the distances moved.
 _TURN = 0.3
 #: Times of a certificate that are kept for the last one and the repair.
-_RESERVE = 3.0
+_RESERVE = 4.0
 
 
 def entries(inputs: int, outputs: int, pairs: int) -> int:
