@@ -228,7 +228,7 @@ class Reduction(ABC):
         cone = self.cone(epsilon, margin, limits)
         clock = Clock(max(0.0, limits.clock.left() - reserve))
         point, engine = engines.solve(cone, cone.gap_share * limits.gap, clock, limits.engine)
-        late = clock.left() == 0.0
+        late = point.late or clock.left() == 0.0
         entries, constant = self.entries(point.v)
         entries = repaired(entries, constant, self.layout(), epsilon, extra)
         return Reduced(entries, point.bound, engine, late)

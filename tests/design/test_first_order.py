@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastpriv as fp
-from fastpriv.design import reductions
+from fastpriv.design import engines, reductions
 from fastpriv.design.certificate import bound_of
 from fastpriv.design.cone import ListedCone
 from fastpriv.design.engines import interior
@@ -130,6 +130,19 @@ def test_a_time_limit_is_kept():
     assert not solution.converged
     assert solution.level <= 1.0
     assert 0.0 < solution.bound <= solution.value
+
+
+def test_a_point_is_kept_if_no_time_is_left_to_finish_it(monkeypatch):
+    """After the first-order method, the interior-point method has no time for a first step."""
+    monkeypatch.setattr(engines, "MAX_WORK", 0.0)
+    monkeypatch.setattr(engines.first_order, "_PATIENCE", 1_000_000)
+    prior = random_prior((2,) * 5, 4)
+    fp.solve_pd_dp(prior, 1.0, solver="first-order", gap=0.1)  # compiled before the clock starts
+    with pytest.warns(fp.GapWarning, match="time limit"):
+        solution = fp.solve_pd_dp(prior, 1.0, gap=1e-12, time_limit=3.0)
+    assert solution.solver == "first-order"
+    assert not solution.converged
+    assert solution.gap < 0.1
 
 
 def test_dense_blocks_give_the_directions_of_banded_ones(monkeypatch):

@@ -20,6 +20,7 @@ from fastpriv.design.certificate import lower_bound
 from fastpriv.design.cone import Cone, ListedCone, SharedCone
 from fastpriv.design.engines import first_order, interior, vertex
 from fastpriv.design.engines.interior import Iterate
+from fastpriv.design.problem import OutOfTime
 from fastpriv.errors import InvalidInput, SolverFailure, TooLarge
 
 #: Up to this many unknowns the simplex method of HiGHS is tried first. Measured for records, bits,
@@ -78,7 +79,7 @@ def _first_order(cone: ListedCone | SharedCone, gap: float, clock: Clock) -> Ite
     if isinstance(cone, SharedCone):
         return first_order.run(cone, gap, clock)
     point = first_order.run(SharedCone.of(cone), gap, clock)
-    return Iterate(cone.listed(point.v), point.bound)
+    return point._replace(v=cone.listed(point.v))
 
 
 _HIGHS = Engine("highs", vertex.run)
@@ -146,13 +147,17 @@ def solve(cone: Cone | SharedCone, gap: float, clock: Clock, engine: str) -> tup
             )
         work = 0.0
     for name, run, finishes in plan(len(cone.cost), len(cone.source), gap, engine, factors, work):
-        if best is not None and not (finishes and _gap(cone, best[0]) > gap):
+        if best is not None and not (finishes and _gap(cone, best[0]) > gap and not best[0].late):
             break
         try:
             point = run(cone, gap, clock)
         except SolverFailure as failed:
             failure = failed
             continue
+        except OutOfTime:
+            if best is None:
+                raise
+            break
         if best is None or _gap(cone, point) < _gap(cone, best[0]):
             best = point, name
     if best is None:

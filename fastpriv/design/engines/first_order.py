@@ -86,7 +86,7 @@ def run(cone: SharedCone, gap: float, clock: Clock) -> Iterate:
         reserve = _RESERVE * (time.monotonic() - begun)
         if not go_on or clock.left() <= reserve:
             break
-    return Iterate(progress.point.T, progress.bound)
+    return Iterate(progress.point.T, progress.bound, not progress.met and clock.left() <= reserve)
 
 
 def private(cone: SharedCone, v: Floats) -> Floats | None:

@@ -74,6 +74,7 @@ class Iterate(NamedTuple):
 
     v: Floats
     bound: float
+    late: bool = False  # the engine stopped in time for the repair, above the gap
 
 
 def step_length(x: Floats, dx: Floats, share: float) -> float:
