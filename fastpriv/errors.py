@@ -110,6 +110,7 @@ class LedgerError(FastprivError, OSError):
 _SYNONYMS = {
     "epsilon": "dp",
     "ldp": "dp",
+    "differential-privacy": "dp",
     "pure-dp": "dp",
     "delta": "approximate-dp",
     "mi": "mutual-information",
@@ -124,10 +125,17 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
         return ""
     from difflib import get_close_matches
 
-    names = list(map(str, known))
-    near = [name for name in (_SYNONYMS.get(word.lower(), ""),) if name in names]
+    names, usual = list(map(str, known)), word.lower().replace(" ", "-").replace("_", "-")
+    near = [name for name in (_SYNONYMS.get(usual, ""), usual) if name in names]
     near = near or get_close_matches(word, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def hint_or_list(word: object, known: Iterable[object], before: str = "") -> str:
+    """Return the nearest known word as a hint or, if none is near, all of them."""
+    names = list(map(str, known))
+    near = did_you_mean(word, names)
+    return near or f"; it must be {before}one of {', '.join(names)}"
 
 
 def short(count: int) -> str:
@@ -139,7 +147,9 @@ def short(count: int) -> str:
 
 def unread(what: str, given: object, error: Exception) -> InvalidInput:
     """Return the error for text that cannot be read back."""
-    return InvalidInput(f"this is no {what}: {described(given)} ({cause(error)})")
+    return InvalidInput(
+        f"this is no {what}: {described(given)} ({cause(error)}). Give the text as it was written."
+    )
 
 
 def cause(error: Exception) -> str:

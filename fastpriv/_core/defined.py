@@ -70,7 +70,8 @@ class Defined:
     def definition(self) -> Mapping[str, Any]:
         """Return the numbers, texts, arrays, lists and objects that define the object."""
         raise InvalidInput(
-            f"a {type(self).__name__} cannot be compared or written down by what defines it"
+            f"a {type(self).__name__} cannot be compared or written down by what "
+            "defines it. Compare its matrix() instead."
         )
 
     @classmethod
@@ -148,7 +149,7 @@ def parsed(text: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise InvalidInput(f"this is not valid JSON: {problem}") from None
+        raise InvalidInput(f"text must be valid JSON, as to_json writes it: {problem}.") from None
 
 
 def headed(family: str, kind: str, fields: Mapping[str, Any]) -> str:
@@ -192,8 +193,8 @@ def load(given: Any) -> Any:
     """Make an object from what ``to_dict`` returned."""
     if not isinstance(given, Mapping) or "fastpriv" not in given or "kind" not in given:
         raise InvalidInput(
-            'an object of fastpriv is {"fastpriv": ..., "version": ..., "kind": ...}, as to_json '
-            "writes it"
+            'an object of fastpriv must be {"fastpriv": ..., "version": ..., "kind": ...}. Give '
+            "what to_json wrote."
         )
     _check_version(given)
     family, name = given["fastpriv"], given["kind"]
@@ -210,7 +211,9 @@ def load(given: Any) -> Any:
     except FastprivError:
         raise
     except _MISSHAPEN as problem:
-        raise InvalidInput(f"this does not describe a {kind.__name__}: {cause(problem)}") from None
+        raise InvalidInput(
+            f"this does not describe a {kind.__name__}: {cause(problem)}. Give what to_json wrote."
+        ) from None
 
 
 def runs(assignment: Ints) -> list[list[int]]:

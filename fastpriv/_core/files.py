@@ -28,7 +28,9 @@ def check_target(path: Path, overwrite: bool, *others: Path) -> None:
     if path.exists() and not overwrite:
         raise InvalidInput(f"{path} exists; choose another name, or overwrite=True (--force)")
     if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} into")
+        raise InvalidInput(
+            f"there is no folder {path.parent} to write {path.name} into. Make it, or give another."
+        )
 
 
 def _nothing() -> None:

@@ -98,7 +98,10 @@ class Model:
 
         bounds = (lower, rows.lower, rows.upper)
         if not np.isfinite(rows.entries).all() or any(np.isnan(a).any() for a in bounds):
-            raise SolverFailure("the linear program has coefficients that are not finite numbers")
+            raise SolverFailure(
+                "the linear program has coefficients that are not finite numbers. Check the prior "
+                "for tiny probabilities, or use a smaller epsilon."
+            )
         _check_costs(cost)
         lp = highspy.HighsLp()
         self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -180,4 +183,6 @@ def minimise(
 
 def _check_costs(cost: Floats) -> None:
     if not np.isfinite(cost).all():
-        raise SolverFailure("the linear program has costs that are not finite numbers")
+        raise SolverFailure(
+            "the linear program has costs that are not finite numbers. Check the metric."
+        )

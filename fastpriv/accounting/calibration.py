@@ -263,7 +263,10 @@ class _Search:
         """Return the bracket of the number that is limited, at a value."""
         if x not in self._seen:
             if len(self._seen) > _TRIES:
-                raise Infeasible(f"no {self._name} settles the guarantee in {_TRIES} tries")
+                raise Infeasible(
+                    f"no {self._name} settles the guarantee in {_TRIES} tries. Give a larger "
+                    "tolerance, or a make whose guarantee is monotone."
+                )
             self._seen[x] = self._goal.ask(self._profile(x))
         return self._seen[x]
 
@@ -412,5 +415,7 @@ class _Search:
         while self.good(4.0 * x):
             x *= 4.0
             if x > self.most:
-                raise Infeasible("any number of steps gives the guarantee")
+                raise Infeasible(
+                    "any number of steps gives the guarantee. Use a smaller epsilon or delta."
+                )
         return x, 4.0 * x

@@ -13,7 +13,7 @@ from fastpriv._text.numbers import quantity, shown
 from fastpriv._text.tabular import Tabular
 from fastpriv.auditing.page import fragment, page
 from fastpriv.channels import AbstractChannel
-from fastpriv.errors import UnknownName, described, did_you_mean, short
+from fastpriv.errors import UnknownName, described, hint_or_list, short
 from fastpriv.notions.implications import Step
 from fastpriv.notions.registry import NOTIONS
 from fastpriv.priors import Distribution
@@ -221,7 +221,7 @@ class Audit(Tabular):
         if notion in self.levels:
             return self.levels[notion].value
         known = [*self.levels, *self.skipped]
-        unknown = f"not a notion of this audit{did_you_mean(notion, known)}; it has {known}"
+        unknown = f"it is not a notion of this audit{hint_or_list(notion, known)}"
         raise UnknownName(
             f"{described(notion)} was not measured: {self.skipped.get(notion, unknown)}"
         )

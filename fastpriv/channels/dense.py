@@ -49,7 +49,7 @@ class Channel(AbstractChannel):
         if self.space.size != size:
             raise InvalidInput(
                 f"{self.space!r} has {short(self.space.size)} databases but the matrix has "
-                f"{size} rows"
+                f"{size} rows. Give a row for each database."
             )
         self.output_space = self.space if outputs == size else Space.of((outputs,))
 

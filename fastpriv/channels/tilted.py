@@ -532,7 +532,8 @@ class PosteriorChannel(TiltedChannel):
         if least == math.inf:
             raise Infeasible(
                 f"E_i does not exist for {self.prior!r}: some database has probability zero, and "
-                "no finite epsilon will do"
+                "no finite epsilon will do. Use a prior that gives every database a positive "
+                "probability."
             )
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         if isinstance(least, Bracket) and least.lower <= self.epsilon < least.upper:

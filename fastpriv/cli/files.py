@@ -111,7 +111,7 @@ def _numbers(lines: io.TextIOWrapper, path: str) -> list[Floats]:
             if len(rows[-1]) != len(rows[0]):
                 raise InvalidInput(
                     f"line {reader.line_num} of {path} has {len(rows[-1])} numbers, but the first "
-                    f"has {len(rows[0])}"
+                    f"has {len(rows[0])}. Give every line the same number."
                 )
     except csv.Error as problem:
         raise InvalidInput(f"line {reader.line_num} of {path}: {problem}") from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpriv.cli import files
 from fastpriv.cli.parser import add_file
-from fastpriv.errors import InvalidInput, described, did_you_mean, short
+from fastpriv.errors import InvalidInput, described, did_you_mean, hint_or_list, short
 
 if TYPE_CHECKING:
     from fastpriv._core.validation import Ints as Array
@@ -51,8 +51,8 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
     name = spec.partition(":")[0]
     if name not in makers:
         raise InvalidInput(
-            f"there is no {what} {described(name)}{did_you_mean(name, makers)}; it must be a .csv "
-            f"or .npy file or one of {', '.join(makers)}"
+            f"there is no {what} {described(name)}"
+            f"{hint_or_list(name, makers, 'a .csv or .npy file or ')}"
         )
     _, given = parts(spec)
     parameters = inspect.signature(makers[name]).parameters

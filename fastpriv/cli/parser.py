@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fastpriv.errors import InvalidInput, described, did_you_mean
+from fastpriv.errors import InvalidInput, described, did_you_mean, hint_or_list
 
 #: What shtab puts into completion scripts for arguments that are files.
 FILES = {
@@ -44,10 +44,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             names = [str(choice) for choice in action.choices]
-            hint = did_you_mean(str(value), names)
-            raise argparse.ArgumentError(
-                action, f"{described(value)} is none of {', '.join(names)}{hint}"
-            )
+            hint = hint_or_list(str(value), names)
+            raise argparse.ArgumentError(action, f"{described(value)} is not known{hint}")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -133,7 +133,8 @@ def minimum(problem: Problem[Kind], limits: Limits, warn: bool = True) -> Kind:
         if own.level <= problem.level and math.isfinite(own.value):
             candidates = [*candidates, own]
     if not candidates:
-        raise SolverFailure(f"no mechanism was found: {why or 'the program has no usable answer'}")
+        why = why or "the program has no usable answer"
+        raise SolverFailure(f"no mechanism was found: {why}. Give a larger time_limit or gap.")
     best = min(candidates, key=lambda solution: (solution.value, solution.level))
     best = replace(best, bound=min(bound, best.value), method=method, solver=engine)
     return reported(best, limits, why or problem.obstacle(limits), late) if warn else best

@@ -198,7 +198,7 @@ def _joint(joint: ArrayLike, matrices: list[Floats]) -> Floats:
     if law.ndim > 2 and law.shape[1:] != rows:
         raise InvalidInput(
             f"joint[s, x1, x2, ...] has {_listed(law.shape[1:])} values of the inputs, but the "
-            f"channels have {_listed(rows)} rows"
+            f"channels have {_listed(rows)} rows. Give one value for each row."
         )
     sizes = (max(matrix.shape) if law.ndim > 2 else matrix.shape[1] for matrix in matrices)
     outputs = len(law) * math.prod(sizes)

@@ -95,7 +95,9 @@ class MaxEntropyNoise:
         if self.p == math.inf or distortion == 0.0 or high == 0:
             reach = math.floor(distortion) if self.p == math.inf else 0
             if self.modulus is None and reach >= FAR // 2:
-                raise TooLarge("uniform noise this wide does not fit in 64-bit integers")
+                raise TooLarge(
+                    "uniform noise this wide does not fit in 64-bit integers; scale the data down"
+                )
             return PowerLaw(1.0, 0.0, 1.0, max(low, -reach), min(high, reach))
         return solve(self.p, distortion, low, high)
 

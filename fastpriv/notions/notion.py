@@ -161,7 +161,10 @@ class Notion:
         """Find the best mechanism at a level; at a distortion, of smallest mutual information."""
         program = table("programs").get(self.slug)
         if program is None:
-            raise InvalidInput(f"{self.slug} has no program that finds its best mechanism.")
+            raise InvalidInput(
+                f"{self.slug} has no program that finds its best mechanism. Use one of "
+                f"{', '.join(table('programs'))}."
+            )
         solution: Solution = program(prior, goal, **limits)
         return solution
 

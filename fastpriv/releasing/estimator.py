@@ -155,7 +155,7 @@ def _inverse(matrix: Floats) -> Floats:
     if not condition <= _CONDITION:
         raise InvalidInput(
             f"the mechanism cannot be undone: its matrix has condition number {condition:.3g}, "
-            f"beyond {_CONDITION:g}"
+            f"beyond {_CONDITION:g}. Use a mechanism whose rows differ more."
         )
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 

@@ -36,7 +36,15 @@ from fastpriv.channels.local import (
 )
 from fastpriv.channels.record import MOST_VALUES
 from fastpriv.design.closed_forms import h_inverse
-from fastpriv.errors import Infeasible, InvalidInput, TooLarge, described, did_you_mean, short
+from fastpriv.errors import (
+    Infeasible,
+    InvalidInput,
+    TooLarge,
+    described,
+    did_you_mean,
+    hint_or_list,
+    short,
+)
 from fastpriv.measures.distortion import expected_distance
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
@@ -461,7 +469,7 @@ def _local(
     if mechanism not in known:
         raise InvalidInput(
             f"there is no local mechanism {described(mechanism[:40])}"
-            f"{did_you_mean(mechanism, known)}; give one of {', '.join(known)}, or a channel"
+            f"{hint_or_list(mechanism, known, 'a channel or ')}"
         )
     if epsilon is None or distortion is not None:
         raise InvalidInput(f"mechanism={described(mechanism)} needs epsilon, and no distortion")

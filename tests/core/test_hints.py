@@ -34,3 +34,15 @@ def test_the_nearest_notion_comes_before_the_list(word, near):
     ) as e:
         fp.implications(0.5, word)
     assert str(e.value).index(near) < str(e.value).index("one of")
+
+
+def test_an_unknown_level_of_an_audit_has_a_hint_or_the_list():
+    audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], notions=["dp", "maximal-leakage"])
+    for word, near in (("epsilon", "dp"), ("differential privacy", "dp"), ("maximal-leakge", "leakage")):
+        with pytest.raises(KeyError, match="not a notion of this audit") as caught:
+            audit[word]
+        assert str(caught.value).endswith("?")
+        assert near in str(caught.value)
+        assert "one of" not in str(caught.value)
+    with pytest.raises(KeyError, match="it must be one of dp, maximal-leakage"):
+        audit["xyz"]

@@ -68,6 +68,8 @@ __all__ = ["Amendment", "Ledger", "Receipt"]
 
 #: Names an export, and its version; the first had no chain.
 _FORMAT = "fastpriv ledger"
+#: Advice for an export or a file that does not agree with itself.
+_WHOLE = "Use the file as it was written, or a backup."
 _VERSION = 2
 #: Relative difference of two compositions of the same profiles, on whatever grids they are.
 _SAME_COMPOSITION = Decimal("1e-3")
@@ -1039,13 +1041,15 @@ class _Chain:
         given, before = json.loads(text), self.state
         entry = entry_of(text, key, part, None)
         if entry.number != before.entries + 1:
-            raise InvalidInput(f"spend {before.entries + 1} is not whole: it has another number")
+            raise InvalidInput(
+                f"spend {before.entries + 1} is not whole: it has another number. {_WHOLE}"
+            )
         if entry.kind == SPEND:
             whole = entry.charged.keys() == self.budget.limits.keys() and (part is None) == (
                 self.budget.delta is None
             )
             if not whole:
-                raise InvalidInput(f"spend {entry.number} is not whole")
+                raise InvalidInput(f"spend {entry.number} is not whole. {_WHOLE}")
             offer = Offer({}, part)
             after = self.budget.after(before, entry.charged, offer, entry.count)
         else:
@@ -1073,7 +1077,8 @@ class _Chain:
         level, total = self.budget.epsilon(self.state.parts), self.state.spent[CURVE]
         if level > total * (1 + _SAME_COMPOSITION) or total > level * (1 + _SAME_COMPOSITION):
             raise InvalidInput(
-                f"its profiles compose to epsilon {level}, but its total is {total}; it was changed"
+                f"its profiles compose to epsilon {level}, but its total is {total}; it was "
+                f"changed. {_WHOLE}"
             )
 
 
@@ -1109,12 +1114,11 @@ def _imported(text: str) -> _Chain:
     if state.spent != total:
         raise InvalidInput(
             f"the export's spends add up to {_amounts(state.spent)}, but its totals are "
-            f"{_amounts(total)}; it was changed"
+            f"{_amounts(total)}; it was changed. {_WHOLE}"
         )
     if limits != state.budget or head != state.head or not known:
         raise InvalidInput(
-            "the export's budget or head is not that of its entries; it was changed. "
-            "Import the file as it was exported."
+            f"the export's budget or head is not that of its entries; it was changed. {_WHOLE}"
         )
     chain.check_composition()
     return chain

@@ -53,7 +53,7 @@ def repeat_and_select(profile: PrivacyProfile, mean: float, shape: float) -> Pri
     if not orders:
         raise InvalidInput(
             "runs of which the best is chosen are bounded by Renyi divergences, which are infinite "
-            "for this mechanism"
+            "for this mechanism. Compose the runs instead: self_compose(count)."
         )
     extra = [math.log(runs) / (a - 1.0) for a in orders]
     most = math.inf

@@ -246,13 +246,18 @@ def _walk(
     while len(stretches) < _MOST_PIECES:
         end = reach(basis, at, limit, up)
         if end is None:
-            raise SolverFailure(f"no exact piece of the curve was found at ratio {at}")
+            raise SolverFailure(
+                f"no exact piece of the curve was found at ratio {at}. Ask for the point alone: "
+                "solve(..., exact=True)."
+            )
         stretches.append(_Stretch(basis, near, end) if up else _Stretch(basis, end, near))
         following = None if end.root is None else _beyond(basis, end.root, limit, up)
         if following is None:
             return stretches
         (basis, at), near = following, end
-    raise SolverFailure(f"the curve has more than {_MOST_PIECES:,} pieces")
+    raise SolverFailure(
+        f"the curve has more than {_MOST_PIECES:,} pieces. Ask for a shorter range of epsilon."
+    )
 
 
 def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis, Fraction] | None:

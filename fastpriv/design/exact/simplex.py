@@ -461,7 +461,10 @@ class Simplex:
         """Bring a ray into the basis, instead of the one that first falls to zero."""
         self.pivots += 1
         if self.pivots > _MOST_PIVOTS:
-            raise SolverFailure(f"no exact optimum after {_MOST_PIVOTS:,} changes of basis")
+            raise SolverFailure(
+                f"no exact optimum after {_MOST_PIVOTS:,} changes of basis. Use fewer databases, "
+                "or solve without exact=True."
+            )
         column = self.column(ray)
         direction, _ = solve_system(self.columns, column)
         self._replace(self._leaving(direction), ray, column)

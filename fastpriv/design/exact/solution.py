@@ -26,6 +26,13 @@ __all__ = ["ExactSolution"]
 Component = dict[int, int]
 
 
+def _failed(what: str) -> SolverFailure:
+    """Return the error for a solution that is not what it claims to be."""
+    return SolverFailure(
+        f"verification failed: {what}. Solve it again; it was changed or is wrong."
+    )
+
+
 @dataclass(frozen=True)
 class Multipliers:
     """Multipliers of one output: of its neighbour constraints, and of v >= 0 (one for all)."""
@@ -109,24 +116,24 @@ class Vertex:
                 sums[t] += count * v
                 cost += program.prices[t] * count * d * v
         if sums != list(program.totals):
-            raise SolverFailure("verification failed: the outputs do not add up to one")
+            raise _failed("the outputs do not add up to one")
         for output, multipliers in zip(program.outputs, self.outputs, strict=True):
             self._check_dual(output, multipliers)
         bound = sum(m * b for m, b in zip(self.totals, program.totals, strict=True))
         if not self.value == cost * program.unit == bound * program.unit:
-            raise SolverFailure("verification failed: value, cost and bound are not equal")
+            raise _failed("value, cost and bound are not equal")
 
     def _check_cone(self, output: Output, entry: tuple[Fraction, ...]) -> None:
         if min(entry) < 0 or any(entry[u] > self.ratio * entry[t] for u, t in output.arcs):
-            raise SolverFailure("verification failed: an output breaks the privacy constraint")
+            raise _failed("an output breaks the privacy constraint")
 
     def _check_dual(self, output: Output, multipliers: Multipliers) -> None:
         """Check that count (price d - multiplier) is a sum of constraints, none negative."""
         flows = multipliers.arcs
         if multipliers.slack < 0 or min(flows.values(), default=Fraction(0)) < 0:
-            raise SolverFailure("verification failed: a multiplier is negative")
+            raise _failed("a multiplier is negative")
         if not flows.keys() <= set(output.arcs):
-            raise SolverFailure("verification failed: a multiplier belongs to no constraint")
+            raise _failed("a multiplier belongs to no constraint")
         left = [multipliers.slack] * len(output.row)
         for (u, t), amount in flows.items():
             left[u] -= amount
@@ -135,7 +142,7 @@ class Vertex:
             zip(output.row, output.count, output.distance, strict=True)
         ):
             if left[u] != count * (self.program.prices[t] * d - self.totals[t]):
-                raise SolverFailure("verification failed: the multipliers do not balance")
+                raise _failed("the multipliers do not balance")
 
 
 def _components(
@@ -327,15 +334,15 @@ class ExactSolution:
         """
         _, programs = programs_of(self.prior, self.notion == "identifiability")
         if not is_at_most_exp(self.ratio, self.epsilon):
-            raise SolverFailure("verification failed: the ratio is above e^epsilon")
+            raise _failed("the ratio is above e^epsilon")
         if len(programs) != len(self.vertices):
-            raise SolverFailure("verification failed: there is not one vertex for every program")
+            raise _failed("there is not one vertex for every program")
         for program, vertex in zip(programs, self.vertices, strict=True):
             if vertex.ratio != self.ratio:
-                raise SolverFailure("verification failed: a vertex has another ratio")
+                raise _failed("a vertex has another ratio")
             replace(vertex, program=program).verify()
         if total_value(self.prior, self.vertices) != self.value:
-            raise SolverFailure("verification failed: the value is not that of the vertices")
+            raise _failed("the value is not that of the vertices")
         return True
 
     def __repr__(self) -> str:
