@@ -94,7 +94,10 @@ def test_a_progress_bar_only_on_a_terminal(work, capsys, monkeypatch):
     [
         ([], "required: --prior"),
         (["--prior", "none.csv"], "cannot read the prior none.csv"),
-        (["--prior", "prior.csv", "--notions", "privacy"], "'privacy' is not known; it must be one of dp"),
+        (
+            ["--prior", "prior.csv", "--notions", "privacy"],
+            "'privacy' is not known; it must be one of dp",
+        ),
         (["--prior", "prior.csv", "--points", "0"], "points must be at least 1"),
         (["--prior", "prior.csv", "--points", "2", "--distortions", "1"], "not allowed with"),
         (["--prior", "prior.csv", "--distortions", "a,b"], "must be a list of numbers"),

@@ -38,7 +38,11 @@ def test_the_nearest_notion_comes_before_the_list(word, near):
 
 def test_an_unknown_level_of_an_audit_has_a_hint_or_the_list():
     audit = fp.audit([[0.75, 0.25], [0.25, 0.75]], notions=["dp", "maximal-leakage"])
-    for word, near in (("epsilon", "dp"), ("differential privacy", "dp"), ("maximal-leakge", "leakage")):
+    for word, near in (
+        ("epsilon", "dp"),
+        ("differential privacy", "dp"),
+        ("maximal-leakge", "leakage"),
+    ):
         with pytest.raises(KeyError, match="not a notion of this audit") as caught:
             audit[word]
         assert str(caught.value).endswith("?")
