@@ -193,8 +193,8 @@ def load(given: Any) -> Any:
     """Make an object from what ``to_dict`` returned."""
     if not isinstance(given, Mapping) or "fastpriv" not in given or "kind" not in given:
         raise InvalidInput(
-            'an object of fastpriv must be {"fastpriv": ..., "version": ..., "kind": ...}. Give '
-            "what to_json wrote."
+            'an object of fastpriv must be {"fastpriv": ..., "version": ..., "kind": ...}. Give it '
+            "as to_json wrote it."
         )
     _check_version(given)
     family, name = given["fastpriv"], given["kind"]

@@ -162,7 +162,7 @@ def solve(
     if (epsilon is None) == (distortion is None):
         raise InvalidInput("give exactly one of epsilon and distortion")
     if gap is not None and epsilon is None and notion != "mutual-information":
-        raise InvalidInput("gap must be None with distortion=: levels are searched to 1e-6")
+        raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
     check.flag(dense, "dense")
     if check.flag(exact, "exact") and (epsilon is None or notion not in _LINEAR):
         raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")

@@ -335,8 +335,8 @@ def _by_metric(
         target = check.real(target, "distortion")
         if target < least - roundoff(4) * math.fsum(p * np.abs(nearest)):
             raise Infeasible(
-                f"distortion must be at least {described(least)}, the smallest of any mechanism; "
-                f"got {described(target)}"
+                f"no mechanism has distortion {described(target)}; the smallest "
+                f"is {described(least)}"
             )
     if slope == 0.0 or (target is not None and target >= columns[constant]):
         silent = np.zeros_like(metric)

@@ -166,8 +166,8 @@ def design_worst_case(
     size = max(abs(least), float(np.abs(nearest).max()))
     if budget < least - roundoff(8.0 * len(costs)) * size:
         raise Infeasible(
-            f"distortion must be at least {described(least)}, the smallest of any mapping; got "
-            f"{described(budget)}"
+            f"no mapping has a distortion of {described(budget)}: the smallest is "
+            f"{described(least)}"
         )
     known = _closed_form(p, max(budget, least), costs, criterion, limits)
     if known is not None:
@@ -475,8 +475,8 @@ def solve_minimax(
     space = Space([priors.size]) if sizes is None else Space(sizes)
     if space.size != priors.size:
         raise InvalidInput(
-            f"sizes must have the product {priors.size}, the number of databases of the priors; "
-            f"got {tuple(space.sizes)}"
+            f"the priors are over {priors.size} databases, but sizes {tuple(space.sizes)} have "
+            f"{space.size}"
         )
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
     apart = hamming_distances(space) if neighbours is None else distances(neighbours, space.size)

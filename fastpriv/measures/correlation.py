@@ -157,9 +157,7 @@ def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
     p = as_prior(prior).probabilities()
     if len(p) != size:
-        raise InvalidInput(
-            f"prior must have {size} entries, one for each database of the channel; got {len(p)}"
-        )
+        raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
     return p
 
 

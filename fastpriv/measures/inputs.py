@@ -85,8 +85,8 @@ def as_pair(
     """Return a channel and a prior on its space; a 2-D array gets the prior's space."""
     if isinstance(prior, PriorSet):
         raise InvalidInput(
-            "prior must be one distribution; got a PriorSet. Give it to pml_level, row_pml, "
-            "conditional_pml or individual_capacity."
+            "one prior is needed here; a PriorSet is taken by pml_level, row_pml, conditional_pml "
+            "and individual_capacity"
         )
     _same_labels(channel, prior)
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)

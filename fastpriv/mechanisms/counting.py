@@ -275,7 +275,7 @@ class GeometricCount:
         check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
         if self.epsilon > _STEEPEST:
             raise InvalidInput(
-                f"epsilon must be at most {_STEEPEST:g} for the matrix; got {self.epsilon:g}"
+                f"beyond epsilon {_STEEPEST:g} doubles cannot hold the kernel, got {self.epsilon:g}"
             )
         v = np.arange(self.n + 1.0)
         q = math.exp(-self.epsilon)

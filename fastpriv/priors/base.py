@@ -684,7 +684,7 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
     pmf = check.law(prior, "prior")
     if len(pmf) != space.size:
         raise InvalidInput(
-            f"prior must have {short(space.size)} entries, one for each database of the channel; "
-            f"got {len(pmf)}"
+            f"prior has {len(pmf)} entries, but the channel has {short(space.size)} databases. "
+            "Give one probability for each database."
         )
     return Dense.of(pmf, space)

@@ -112,8 +112,7 @@ class PriorSet:
         least, most = check.real(b, "b", 0.0), math.log(count)
         if least > raised(most, 4.0):
             raise Infeasible(
-                f"b must be at most {described(most)}, the largest entropy over {count} databases; "
-                f"got {described(least)}"
+                f"no distribution over {count} databases has an entropy of {described(least)} nats"
             )
         # H(p) = ln N - D(p || uniform). Upper bounds use the radius rounded up, and lower bounds
         # the radius rounded down: information changes with the root of a small radius.
@@ -129,8 +128,8 @@ class PriorSet:
         least = check.real(b, "b", 0.0)
         if least > raised(math.log(count), 4.0):
             raise Infeasible(
-                f"b must be at most {described(math.log(count))}, the largest min-entropy over "
-                f"{count} databases; got {described(least)}"
+                f"no distribution over {count} databases has a min-entropy of "
+                f"{described(least)} nats"
             )
         most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
@@ -361,7 +360,7 @@ class PolytopePriors(ConvexPriors):
 
     def __init__(self, A: Floats, b: Floats) -> None:
         if len(A) != len(b):
-            raise InvalidInput(f"b must have {len(A)} entries, one for each row of A; got {len(b)}")
+            raise InvalidInput(f"A has {len(A)} rows, b {len(b)} entries. Give as many.")
         from fastpriv._matrices.convex_sets import Polytope
 
         self.inequalities, self.size = Polytope(A, b), A.shape[1]

@@ -221,9 +221,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     except OSError as problem:
         raise InvalidInput(f"cannot read the domain {path!s:.100}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, brackets too deep
-        raise InvalidInput(
-            f'the domain {path!s:.100} must be JSON, {{"column": [values]}}: {problem}'
-        ) from None
+        raise InvalidInput(f"the domain {path!s:.100} is not valid JSON: {problem}") from None
     if not isinstance(declared, Mapping):
         raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
     return declared
@@ -234,7 +232,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"it names {described(twice)} twice; name every column once")
+        raise InvalidInput(f"it names {described(twice)} twice")
     return document
 
 

@@ -153,7 +153,7 @@ class Deployment:
             given = yaml.safe_load(target.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
             first = " ".join(str(problem).split())[:200]
-            raise InvalidInput(f"{target} must be a YAML file of the registry: {first}") from None
+            raise InvalidInput(f"{target} is not a YAML file: {first}") from None
         return cls.from_dict(given)
 
     @classmethod

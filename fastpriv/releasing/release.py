@@ -476,15 +476,15 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
     if isinstance(source, Codes | Labels):  # columns without names
         if len(source.columns) != len(declared.columns):
             raise InvalidInput(
-                f"domain must have {len(source.columns)} columns, as the table has; got "
-                f"{len(declared.columns)}"
+                f"the table has {len(source.columns)} columns, the domain {len(declared.columns)}. "
+                "Declare the values of every column."
             )
         return []
     absent = [name for name in declared.columns if name not in source.columns]
     if absent:
         raise InvalidInput(
-            f"the table must have the column {described(absent[0])}, which the domain declares; "
-            f"it has {domains.named(source.columns)}{getattr(source, 'hint', '')}"
+            f"the table has no column {described(absent[0])}, which the domain declares; it has "
+            f"{domains.named(source.columns)}{getattr(source, 'hint', '')}"
         )
     return [name for name in source.columns if name not in declared.columns]
 

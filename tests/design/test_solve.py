@@ -88,7 +88,7 @@ def test_rationals():
         ({"notion": "row-pml", "epsilon": 1.0}, "unknown notion .*must be one of"),
         ({"notion": "dp"}, "exactly one of"),
         ({"notion": "dp", "epsilon": 1.0, "distortion": 0.1}, "exactly one of"),
-        ({"notion": "dp", "distortion": 0.1, "gap": 1e-3}, "gap must be None with distortion"),
+        ({"notion": "dp", "distortion": 0.1, "gap": 1e-3}, "gap is for epsilon"),
         ({"notion": "dp", "epsilon": -1.0}, "epsilon must"),
         ({"notion": "mutual-information", "epsilon": math.nan}, "epsilon must"),
         ({"notion": "dp", "distortion": 0.1, "exact": True}, "exact=True is for"),

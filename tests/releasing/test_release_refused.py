@@ -43,7 +43,7 @@ from release_cases import DOMAIN, PEOPLE, frame
         (np.array([0, 2, 5]), {"domain": 2, "epsilon": 1.0}, "record 2 .*2 such records"),
         (np.array([0, -1]), {"domain": 2, "epsilon": 1.0}, "record 2 .* has a code in column"),
         (np.array([0.5]), {"domain": 2, "epsilon": 1.0}, "integer codes"),
-        (np.zeros((2, 2), int), {"domain": 2, "epsilon": 1.0}, "must have 2 columns"),
+        (np.zeros((2, 2), int), {"domain": 2, "epsilon": 1.0}, "2 columns, the domain 1"),
         (np.zeros(2, np.int8), {"domain": 1000, "epsilon": 1.0}, "do not fit into int8"),
         ("missing.csv", {"domain": 2, "epsilon": 1.0, "out": "x.csv"}, "no file missing.csv"),
         ("table.xls", {"domain": 2, "epsilon": 1.0, "out": "x.xls"}, "or .parquet file"),

@@ -325,8 +325,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     """Return epsilon and delta of a budget that has both, and whether it is adaptive."""
     if notion != CURVE:
         raise InvalidInput(
-            f'a pair (epsilon, delta) must be a budget of "{CURVE}"; got one of '
-            f"{described(notion)}. Give one number for it."
+            f'an (epsilon, delta) budget is of "{CURVE}", got one of {described(notion)}'
         )
     try:
         if isinstance(value, Mapping):

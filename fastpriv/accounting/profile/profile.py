@@ -859,8 +859,8 @@ class PrivacyProfile(Questions):
         parts = None if release is None else with_replacement(release, m, n, kind)
         if parts is None:
             raise InvalidInput(
-                "a profile that is sampled with replacement must be one step of Gaussian or "
-                "Laplace noise. Sample without replacement instead."
+                "sampling with replacement is for Gaussian and Laplace noise; its curve for "
+                "people that count several times is not known otherwise"
             )
         return type(self)(parts, kind)
 

@@ -212,7 +212,7 @@ def _lines(given: Any) -> Floats:
     """Return the lines D - E T of a curve: from E = infinity down D and T rise, D less and less."""
     lines = check.floats(given, "lines", 2)
     if lines.shape[1] != 2 or not len(lines):
-        raise InvalidInput(f"lines must be pairs of numbers; got shape {lines.shape}")
+        raise InvalidInput(f"lines of a curve are pairs of numbers, got shape {lines.shape}")
     rises = np.diff(lines, axis=0)
     with np.errstate(over="ignore"):
         slopes = rises[:, 0] / np.where(rises[:, 1] > 0.0, rises[:, 1], 1.0)
@@ -223,10 +223,7 @@ def _lines(given: Any) -> Floats:
         and (slopes[1:] <= slopes[:-1] * (1.0 + _SUMMED)).all()
     )
     if not right:
-        raise InvalidInput(
-            "the lines of a curve do not belong to distributions: they were changed. Give the text "
-            "that to_json wrote."
-        )
+        raise InvalidInput("the lines of a curve do not belong to distributions: they were changed")
     return lines
 
 
@@ -260,10 +257,7 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
 def _pair(given: Any) -> ContinuousStep:
     result = part_of(given)
     if not isinstance(result, ContinuousStep):
-        raise InvalidInput(
-            f"this must be a pair of continuous distributions; got {described(given)}. Give the "
-            "text that to_json wrote."
-        )
+        raise InvalidInput(f"this is no pair of continuous distributions: {described(given)}")
     return result
 
 

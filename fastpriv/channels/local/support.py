@@ -231,8 +231,8 @@ class SupportChannel(AbstractChannel):
         wanted = () if self.width is None else (self.width,)
         if given.ndim == 0 or given.shape[1:] != wanted or given.dtype.kind not in "iu":
             raise InvalidInput(
-                f"messages of {self!r} must be integers of shape (messages, {self.width or ''}); "
-                f"got shape {given.shape} of {given.dtype}. Give what sample() returned."
+                f"reports of {self!r} are integers of shape (reports, {self.width or ''}), got "
+                f"shape {given.shape} of {given.dtype}"
             )
         sizes = np.array(self.output_space.sizes)
         if given.size and (given.min() < 0 or (given >= sizes).any()):

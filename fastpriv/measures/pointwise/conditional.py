@@ -173,8 +173,8 @@ def leakage_given(
     known = prior.column(silent, nothing)
     if known.mass == -math.inf:
         raise InvalidInput(
-            "the given values of records must have a positive probability together; got zero. "
-            "Give values that can occur."
+            "the given values of rows have probability zero together; nothing can be conditioned "
+            "on that"
         )
     both = prior.column(mixed, where)
     if not possible or both.mass == -math.inf:

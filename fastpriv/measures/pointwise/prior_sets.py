@@ -271,13 +271,11 @@ def _in_box(channel: AbstractChannel, box: Box, i: int | None) -> float:
 def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
     """Refuse a set of priors whose databases differ from the inputs of the channel."""
     if isinstance(priors, RowPriors) and channel.space != priors.space:
-        raise InvalidInput(
-            f"priors must be on {channel.space!r}, as the channel is; got {priors.space!r}"
-        )
+        raise InvalidInput(f"the priors are on {priors.space!r}, the channel on {channel.space!r}")
     if channel.space.size != priors.size:
         raise InvalidInput(
-            f"priors must be over {short(channel.space.size)} databases, as the channel is; got "
-            f"{short(priors.size)}"
+            f"the priors are over {short(priors.size)} databases, but the channel has "
+            f"{short(channel.space.size)}"
         )
 
 
@@ -294,8 +292,8 @@ def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: 
 @singledispatch
 def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     raise InvalidInput(
-        f"single outputs have no algorithm here over {priors!r}. Use pml_level(channel, priors, "
-        "row=i), the largest leakage of all of them."
+        f"single outputs have no algorithm here over {priors!r}; pml_level(channel, priors, row=i) "
+        "is the largest leakage of all of them"
     )
 
 

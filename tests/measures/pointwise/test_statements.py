@@ -146,7 +146,7 @@ CHANNEL, PRIOR = fp.HammingChannel(2, 2, 1.0), fp.Uniform(2, 2)
         (lambda: fp.conditional_pml(CHANNEL, PRIOR, [True]), "boolean"),
         (lambda: fp.conditional_pml(CHANNEL, fp.Product([[1, 0]] * 2), {0: 1}), "zero"),
         (lambda: fp.pml_level(CHANNEL, fp.PriorSet.all(3)), "3 databases"),
-        (lambda: fp.pml_level(CHANNEL, fp.PriorSet.product([4])), "priors must be on"),
+        (lambda: fp.pml_level(CHANNEL, fp.PriorSet.product([4])), "priors are on"),
         (lambda: fp.pml_level(CHANNEL, fp.PriorSet.all(4), row=2), "below n"),
         (lambda: fp.PriorSet.all(0), "at least 1"),
         (lambda: fp.PriorSet.box([0.5], [0.4]), "exceeds"),
