@@ -22,6 +22,8 @@ _REACH = 45.0
 _OFFSETS = 30_000_000
 #: The mechanism is built at a level lower by this, which covers the rounding of its sums.
 _MARGIN = 1e-13
+#: Largest epsilon times the diagonal of the grid; exp(-700) is a normal double.
+_EXPONENT = 690.0
 #: Nodes of an integral over a cell, in each direction, and over the angle in the central cell.
 _NODES = 12
 
@@ -39,7 +41,7 @@ def planar_geometric(shape: Sequence[int], epsilon: float) -> Channel:
     shape : (int, int)
         Rows and columns of the grid, at most 2,048 cells.
     epsilon : float
-        Level per cell of distance, above 0.
+        Level per cell of distance, above 0 and at most 690 / diagonal of the grid.
 
     Returns
     -------
@@ -77,7 +79,7 @@ def planar_laplace(shape: Sequence[int], epsilon: float) -> Channel:
     shape : (int, int)
         Rows and columns of the grid, at most 2,048 cells.
     epsilon : float
-        Level per cell of distance, above 0.
+        Level per cell of distance, above 0 and at most 690 / diagonal of the grid.
 
     Returns
     -------
@@ -123,7 +125,8 @@ def _checked(shape: Sequence[int], epsilon: float) -> tuple[int, int, float, int
             f"shape must be the rows and columns of at most {_CELLS:,} cells; got {sizes}"
         )
     rows, columns = sizes
-    level = check.real(epsilon, "epsilon", least=1e-9) - _MARGIN
+    most = _EXPONENT / math.hypot(rows, columns)  # no probability underflows
+    level = check.real(epsilon, "epsilon", least=1e-9, most=most) - _MARGIN
     size = max(rows, columns) + math.ceil(_REACH / level)
     if size * size > _OFFSETS:
         raise TooLarge.entries("the noise on the plane", size * size, "use a larger epsilon")

@@ -140,6 +140,8 @@ GOOD = {
     fp.mechanisms.gaussian_delta: {"noise_variance": 1.0, "epsilon": 1.0},
     fp.mechanisms.gaussian_query_capacity: {"values": [0.0, 1.0], "sigma": 1.0, "space": [2]},
     fp.mechanisms.laplace_query_capacity: {"values": [0.0, 1.0, 3.0], "scale": 1.0, "space": [3]},
+    fp.mechanisms.planar_geometric: {"shape": [2, 2], "epsilon": 1.0},
+    fp.mechanisms.planar_laplace: {"shape": [2, 2], "epsilon": 1.0},
     fp.mechanisms.SumQuery: {"scores": [[0, 1], [0, 2]]},
     fp.mechanisms.SumQuery.count: {"n": 3},
     fp.mechanisms.SumQuery.histogram: {"n": 2, "m": 3},

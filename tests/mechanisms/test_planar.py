@@ -61,5 +61,9 @@ def test_bad_arguments():
         planar_geometric((3, 3, 3), 1.0)
     with pytest.raises(fp.InvalidInput, match="epsilon"):
         planar_laplace((3, 3), 0.0)
+    for mechanism in (planar_geometric, planar_laplace):  # exp(-700) would underflow soon
+        assert fp.dp_level(mechanism((2, 2), 240.0), neighbours=distances(2, 2)) <= 240.0
+        with pytest.raises(fp.InvalidInput, match="epsilon"):
+            mechanism((2, 2), 250.0)
     with pytest.raises(fp.TooLarge, match="larger epsilon"):
         planar_laplace((3, 3), 1e-3)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastpriv import kernels
+from fastpriv._core import validation as check
 from fastpriv._core.clock import Clock
 from fastpriv._core.rounding import roundoff
 from fastpriv._core.validation import Floats
@@ -348,6 +349,7 @@ def row_pml(
     mechanism, law = as_pair(channel, prior)
     group = group_numbers(mechanism, i)
     if y is None and _are_certain(law, group):
+        check.fits(mechanism.output_count, "the leakage of every output", "give one y=")
         return np.zeros(mechanism.output_count)
     if len(group) > 1:
         if y is None:
