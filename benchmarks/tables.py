@@ -223,20 +223,16 @@ def lost_list(records):
 
 def faster_sentence(records):
     """Say where others are faster with an answer as good as ours, in one sentence."""
-    places, tools = {}, {}
+    tools = {}
     for mine, others in questions(records):
         if mine is None:
             continue
         quick = [r for r in others if "time" in losses(mine, r) and not remark(mine, r)]
         if quick:
-            places.setdefault(mine.question, []).append(mine.instance)
             tools.setdefault(mine.question, {}).update(dict.fromkeys(r.solver for r in quick))
-    if not places:
+    if not tools:
         return "In this run no other tool is faster with an answer as good.\n"
-    cases = [
-        f"{question} ({' and '.join(tools[question])}; {'; '.join(places[question])})"
-        for question in places
-    ]
+    cases = [f"{question} ({' and '.join(tools[question])})" for question in tools]
     return f"Others are faster, with an answer as good, at {', '.join(cases)}.\n"
 
 

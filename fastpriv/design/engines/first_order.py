@@ -7,8 +7,9 @@ moved between two restarts.
 
 Steps are scaled by the sums of the coefficients (Pock and Chambolle 2011), after a change of units.
 An unknown is measured in units of the fourth root of its guessed size. A pair is divided by the
-unit of its source and by its ratio, and sums get a third of the coefficients of a column. Measured
-for dense priors on 6 and 8 bits and for 8 x 8 cells: a fifth of the gap after 4,000 steps.
+unit of its source and by its ratio, and sums get a third of the coefficients of a column. This
+divides the gap after 4,000 steps by 5 or more on dense priors of 6 and 8 bits, and by 2 or 3 on
+8 x 8 cells.
 
 Iterates are not private. Every few hundred steps, a copy is raised until its ratios hold, and the
 missing mass goes to a constant mechanism. The multipliers, whatever their accuracy, prove a lower
