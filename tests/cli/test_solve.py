@@ -168,7 +168,7 @@ def test_files_are_replaced_only_by_force(work, capsys):
     ("words", "code", "says"),
     [
         ([], 2, "NOTION"),
-        (["privacy", "--epsilon", "1"], 2, "none of dp, individual-capacity"),
+        (["privacy", "--epsilon", "1"], 2, "must be one of dp, individual-capacity"),
         (["dp", "--prior", "prior.csv"], 2, "--epsilon --distortion is required"),
         (["dp", "--epsilon", "1"], 2, "--prior must be given for dp"),
         (["dp", "--prior", "prior.csv", "--epsilon", "1", "--distortion", "1"], 2, "not allowed"),
@@ -312,7 +312,7 @@ def test_the_engines_are_those_of_the_programs():
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["dp", "--solver", "simplex", "--epsilon", "1"], 2, "none of auto, interior, highs"),
+        (["dp", "--solver", "simplex", "--epsilon", "1"], 2, "must be one of auto, interior, highs"),
         (["dp", "--solver", "highs", "--distortion", "0.2"], 2, "--solver must come with --eps"),
         (["dp", "--grid", "2x2", "--distortion", "0.2"], 2, "--grid must come with --epsilon"),
         (["pml", "--grid", "2x2", "--epsilon", "1"], 2, "--grid must be left out for pml"),
