@@ -132,6 +132,7 @@ def test_a_time_limit_is_kept():
     assert 0.0 < solution.bound <= solution.value
 
 
+@pytest.mark.slow  # three seconds by the clock
 def test_a_point_is_kept_if_no_time_is_left_to_finish_it(monkeypatch):
     """After the first-order method, the interior-point method has no time for a first step."""
     monkeypatch.setattr(engines, "MAX_WORK", 0.0)
