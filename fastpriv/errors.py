@@ -98,7 +98,7 @@ class BudgetExceeded(FastprivError, ValueError):
         return (
             f"{self.notion}: the release asks for {described(self.asked)} but "
             f"{described(self.remaining)} of the budget {described(self.budget)} remains; nothing "
-            "was spent. Add noise, release less often, or ask for more"
+            "was spent. Add noise, or release less often."
         )
 
 
@@ -106,7 +106,7 @@ class LedgerError(FastprivError, OSError):
     """The file that keeps a ledger cannot be opened, locked, written or trusted."""
 
 
-#: Words of other texts for notions.
+#: Words of other texts for notions, and symbols of the papers for names.
 _SYNONYMS = {
     "epsilon": "dp",
     "ldp": "dp",
@@ -116,6 +116,9 @@ _SYNONYMS = {
     "mi": "mutual-information",
     "leakage": "maximal-leakage",
     "capacity": "channel-capacity",
+    "e-d": "HammingChannel",
+    "e-i": "PosteriorChannel",
+    "c-1": "individual_capacity",
 }
 
 

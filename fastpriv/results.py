@@ -90,7 +90,7 @@ class Bracket:
         floats = type(self.lower) is float and type(self.upper) is float
         if floats and self.lower <= self.upper and self.guaranteed == "upper":
             return  # the usual case
-        if not (all(isinstance(end, Real) for end in ends) and self.lower <= self.upper):
+        if not (all(map(_is_number, ends)) and self.lower <= self.upper):
             raise InvalidInput(
                 "lower and upper must be two numbers, and lower at most upper; got "
                 f"{described(self.lower)} and {described(self.upper)}. Pass the smaller one first."
@@ -179,7 +179,10 @@ class Bracket:
         """
         if isinstance(value, Bracket):
             return {name: finite(bound) for name, bound in value.to_dict().items()}
-        raise TypeError(f"{described(value)} cannot be written as JSON")
+        raise TypeError(
+            "a value must be numbers, texts, lists or mappings to be written as JSON; got "
+            f"{described(value)}."
+        )
 
     def to_dict(self) -> dict[str, float]:
         """Return the two bounds by name."""
@@ -214,6 +217,14 @@ class Bracket:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({down(self.lower, _DIGITS)}, {up(self.upper, _DIGITS)})"
+
+
+def _is_number(value: object) -> bool:
+    """Whether this is a real number that fits a double."""
+    try:
+        return isinstance(value, Real) and float(value) == float(value)  # not a NaN
+    except OverflowError:
+        return False
 
 
 def _rounded(value: float, digits: int, upwards: bool) -> float:

@@ -22,15 +22,15 @@ _CHUNK = 1 << 20
 
 
 class Space:
-    """All databases of n rows, row i taking one of ``sizes[i]`` values.
+    """All databases of n records, record i taking one of ``sizes[i]`` values.
 
-    Databases are numbered in C order: row 0 is the most significant digit. Every pmf and every
+    Databases are numbered in C order: record 0 is the most significant digit. Every pmf and every
     channel matrix in fastpriv is flat in that order.
 
     Parameters
     ----------
     sizes : sequence of int
-        Number of values of each row, each at least 1.
+        Number of values of each record, each at least 1.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Space:
 
     @classmethod
     def hamming(cls, n: int, m: int) -> Space:
-        """Return the space of ``n`` rows with ``m`` values each."""
+        """Return the space of ``n`` records with ``m`` values each."""
         return cls.of(check.row_sizes(n, m))
 
     @property
@@ -69,12 +69,12 @@ class Space:
 
     @cached_property
     def m(self) -> int | None:
-        """The common number of values per record, or None where rows differ."""
+        """The common number of values per record, or None if records differ."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else None
 
     @cached_property
     def strides(self) -> NDArray[Any]:
-        """Weight of each row in the index: int64, or Python ints where those do not suffice."""
+        """Weight of each record in the index: int64, or Python ints where those do not suffice."""
         weights = [1] * self.n
         for i in range(self.n - 1, 0, -1):
             weights[i - 1] = weights[i] * self.sizes[i]
@@ -82,7 +82,7 @@ class Space:
 
     @cached_property
     def axes(self) -> Ints:
-        """Stride and size of every row that has two or more values, as kernels take them."""
+        """Stride and size of every record that has two or more values, as kernels take them."""
         pairs = zip(self.strides.tolist(), self.sizes, strict=True)
         return np.array([(inner, m) for inner, m in pairs if m > 1], np.int64).reshape(-1, 2)
 
@@ -114,9 +114,13 @@ class Space:
         """Turn indices into databases: shape (...) to (..., n). The inverse of index."""
         indices = check.array(index, "index")
         if indices.dtype.kind not in "iuO":
-            raise InvalidInput(f"index must hold integers, got {indices.dtype}")
+            raise InvalidInput(
+                f"index must hold integers; got {indices.dtype}. Convert it by astype(int)."
+            )
         if indices.size and (np.min(indices) < 0 or np.max(indices) >= self.size):
             raise InvalidInput(f"index must lie in 0 .. {short(self.size - 1)}")
+        if len(self.sizes) == 1:  # the index is the value
+            return np.asarray(indices[..., None], dtype=np.int64)
         indices = indices.astype(self.strides.dtype)
         digits = indices[..., None] // self.strides % np.array(self.sizes, self.strides.dtype)
         return np.asarray(digits, dtype=np.int64)
@@ -124,8 +128,8 @@ class Space:
     def shell_size(self, l: int) -> int:
         """Count the databases at Hamming distance ``l`` from any one, exactly.
 
-        Coefficient of t^l in the product over rows of 1 + (m_i - 1) t. Cost O(l^2) big-integer
-        operations per distinct row size.
+        Coefficient of t^l in the product over records of 1 + (m_i - 1) t. Cost O(l^2) big-integer
+        operations per distinct size.
         """
         l = check.integer(l, "l", 0)
         if l > self.n:
@@ -143,9 +147,9 @@ class Space:
         return ways[l] if l < len(ways) else 0
 
     def iter_shell(self, center: int, l: int, chunk: int = _CHUNK) -> Iterator[Ints]:
-        """Walk the databases at distance ``l`` from ``center`` in arrays of at most ``chunk``.
+        """Yield the databases at distance ``l`` from ``center`` in arrays of at most ``chunk``.
 
-        Memory stays at one chunk however large the shell is. Order: by the rows changed, then by
+        Memory stays at one chunk however large the shell is. Order: by the records changed, then by
         the values they take, starting after the centre's own.
 
         Examples
@@ -162,11 +166,11 @@ class Space:
         if self.size > _INT64:
             raise TooLarge(
                 f"databases of {self!r} have indices beyond 64 bits, which a shell cannot list; "
-                "use shell_size, or a space of fewer rows"
+                "use shell_size, or a space of fewer records"
             )
         delta, start = self._changes(center)
         left = self.shell_size(l)
-        # Rows with a single value offer no change and would only make the walk stumble.
+        # Records with a single value cannot change and are left out.
         start = np.unique(start)
         choice = start[:l].copy()
         while left:
@@ -176,7 +180,7 @@ class Space:
 
     def _changes(self, center: int) -> tuple[Ints, Ints]:
         """All single-row changes of ``center``: index differences, and where each row's begin."""
-        check.fits(sum(self.sizes), "the list of changes", "use rows of fewer values")
+        check.fits(sum(self.sizes), "the list of changes", "use records of fewer values")
         digits = self.rows(center)
         start = np.concatenate([[0], np.cumsum(np.asarray(self.sizes, dtype=np.int64) - 1)])
         row = np.repeat(np.arange(self.n), np.diff(start))
@@ -203,12 +207,12 @@ class Space:
 
     def shell(self, center: int, l: int) -> Ints:
         """List the databases at distance ``l`` from ``center``. Cost O(shell size)."""
-        check.fits(self.shell_size(l), "this shell", "walk it with iter_shell")
+        check.fits(self.shell_size(l), "this shell", "use iter_shell")
         parts = list(self.iter_shell(center, l, max(self.shell_size(l), 1)))
         return parts[0] if parts else np.empty(0, dtype=np.int64)
 
     def neighbours(self, x: int) -> NDArray[Any]:
-        """List the databases that differ from ``x`` in exactly one row. Cost O(sum of sizes)."""
+        """List the databases that differ from ``x`` in exactly one record. Cost O(sum of sizes)."""
         x = check.index(x, self.size, "x")
         changes, _ = self._changes(x)
         return changes + x

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .descent import *
     from .first_order import *
     from .hockey_stick import *
+    from .hyper import *
     from .information import *
     from .leakage import *
     from .lines import *
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .sdpi import *
     from .selection import *
     from .shells import *
+    from .spectral import *
     from .stack_information import *
     from .stacks import *
     from .sums import *

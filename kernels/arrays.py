@@ -8,6 +8,8 @@ from .declare import helper
 
 #: From here on doubles have all their digits.
 NORMAL = 2.0**-1022
+#: Sums of at most this many terms are added in one order, so that Python returns the same bits.
+SHORT = 8
 
 
 @helper()

@@ -19,9 +19,9 @@ import math
 
 import numpy as np
 
-from .arrays import copy, largest, largest_at, sum_of
+from .arrays import SHORT, copy, largest, largest_at, sum_of
 from .convex import divergence
-from .declare import Cube, Matrix, Vector, helper, kernel
+from .declare import Cube, Matrix, Vector, helper, in_any_order, kernel
 
 U = 2.0**-53
 TINY = 2.0**-1021  # output probabilities below enter as this one
@@ -178,8 +178,8 @@ def _bracket(W, p, q, c, D):
     return max(value / mass * (1.0 - error) - off, 0.0), upper
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _dots(A, i, j, first, last):
+@helper()
+def _short_dots(A, i, j, first, last):
     """Products of rows i, i+1 with rows j, j+1 of A over columns first <= y < last."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for y in range(first, last):
@@ -190,13 +190,33 @@ def _dots(A, i, j, first, last):
     return a, b, c, d
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _dot(A, i, j, last):
+_long_dots = in_any_order(_short_dots)
+
+
+@helper()
+def _dots(A, i, j, first, last):
+    """Products of rows, in one order if there are few terms."""
+    if last - first <= SHORT:
+        return _short_dots(A, i, j, first, last)
+    return _long_dots(A, i, j, first, last)
+
+
+@helper()
+def _short_dot(A, i, j, last):
     """Product of rows i and j of A over the first ``last`` columns."""
     total = 0.0
     for y in range(last):
         total += A[i, y] * A[j, y]
     return total
+
+
+_long_dot = in_any_order(_short_dot)
+
+
+@helper()
+def _dot(A, i, j, last):
+    """Product of two rows, in one order if there are few terms."""
+    return _short_dot(A, i, j, last) if last <= SHORT else _long_dot(A, i, j, last)
 
 
 @helper()
@@ -290,7 +310,8 @@ def _advance(p, z, pull, M, ones, dp, dz):
     for x in range(size):
         before += p[x] * z[x]
         after += (p[x] + along * dp[x]) * (z[x] + across * dz[x])
-    aim = (after / before) ** 3 * before / size
+    ratio = after / before
+    aim = ratio * ratio * ratio * before / size
     for x in range(size):
         dz[x] = (aim - dp[x] * dz[x]) / p[x]
         dp[x] = pull[x] + dz[x]
@@ -339,7 +360,7 @@ def _climb(W, gap, over_inputs, over_outputs, V, M, law):
     return lower, upper
 
 
-@kernel(error_model="numpy")
+@kernel(small=2 * SHORT, error_model="numpy")
 def capacities(
     W: Cube, gap: float, start: int, stop: int, lower: Vector, upper: Vector, law: Matrix
 ) -> None:

@@ -53,7 +53,18 @@ def _cholesky(L, size, band, column):
                     L[i, shift + j] -= factor * column[j]
 
 
-@kernel()
+@helper(fastmath={"contract"})
+def _add_products(X, i, count, out):
+    """Add X' X of four rows to the lower triangle of ``out``."""
+    for a in range(count):
+        one, two, three, four = X[i, a], X[i + 1, a], X[i + 2, a], X[i + 3, a]
+        for j in range(a + 1):
+            out[a, j] += (one * X[i, j] + two * X[i + 1, j]) + (
+                three * X[i + 2, j] + four * X[i + 3, j]
+            )
+
+
+@kernel(fastmath={"contract"})
 def cone_factor(
     diagonal_weight: Vector,
     source: Ints,
@@ -113,20 +124,29 @@ def cone_factor(
         X = np.zeros((size, count))
         local = np.zeros((count, count))
         for i in range(size):
-            X[i, rank[row[start + i]]] = scale[i]
-            for k in range(max(0, i - band), i):
-                factor = L[i, k - i + band]
-                if factor != 0.0:
-                    for c in range(seen[k]):
-                        X[i, c] -= factor * X[k, c]
+            x = X[i]
+            x[rank[row[start + i]]] = scale[i]
+            # Four rows at a time: x is read and written once for them.
+            k = max(0, i - band)
+            while k + 4 <= i:
+                a, b = L[i, k - i + band], L[i, k + 1 - i + band]
+                c, d = L[i, k + 2 - i + band], L[i, k + 3 - i + band]
+                for j in range(seen[k + 3]):
+                    x[j] -= (a * X[k, j] + b * X[k + 1, j]) + (c * X[k + 2, j] + d * X[k + 3, j])
+                k += 4
+            for e in range(k, i):
+                a = L[i, e - i + band]
+                for j in range(seen[e]):
+                    x[j] -= a * X[e, j]
             inverse = 1.0 / L[i, band]
-            for c in range(seen[i]):
-                X[i, c] *= inverse
-            for a in range(seen[i]):
-                factor = X[i, a]
-                if factor != 0.0:
-                    for c in range(a + 1):
-                        local[a, c] += factor * X[i, c]
+            for j in range(seen[i]):
+                x[j] *= inverse
+            if i % 4 == 3:
+                _add_products(X, i - 3, seen[i], local)
+        for i in range(size - size % 4, size):
+            for a in range(count):
+                for j in range(a + 1):
+                    local[a, j] += X[i, a] * X[i, j]
         for a in range(count):
             for c in range(a):
                 schur[order[a], order[c]] += local[a, c]

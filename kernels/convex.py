@@ -67,8 +67,11 @@ def add_square(H, v, weight):
 
 @helper(error_model="numpy")
 def newton_step(H, G, step):
-    """Solve H step = -G by a Cholesky factor in place of the lower triangle of H."""
-    size = G.size
+    """Solve H step = -G by a Cholesky factor in place of the lower triangle of H.
+
+    Returns whether H is positive definite. If it is not, the step is of no use.
+    """
+    size, definite = G.size, True
     for i in range(size):
         for j in range(i):
             total = H[i, j]
@@ -78,6 +81,7 @@ def newton_step(H, G, step):
         total = H[i, i] * (1.0 + RIDGE)
         for k in range(i):
             total -= H[i, k] * H[i, k]
+        definite = definite and total > RIDGE * H[i, i]
         H[i, i] = math.sqrt(max(total, 1e-15 * H[i, i], 1e-300))
     for i in range(size):
         total = -G[i]
@@ -88,3 +92,4 @@ def newton_step(H, G, step):
         step[i] /= H[i, i]
         for k in range(i):
             step[k] -= H[i, k] * step[i]
+    return definite

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from .declare import Ints, Matrix, Vector, helper, kernel
+from .arrays import SHORT
+from .declare import Ints, Matrix, Vector, helper, in_any_order, kernel
 
 U = 2.0**-53
 EDGE = 2.0**-50  # b keeps this distance from 0 and 1; tangents cover the rest
@@ -23,8 +24,8 @@ STEPS = 200
 BIG = 2.0**600  # sums beyond are scaled down by it
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _sums(P, Q, b):
+@helper()
+def _short_sums(P, Q, b):
     """Return sum d^2/m, sum Q (d/m)^2, sum P (d/m)^2 and sum PQ d^2/m^3."""
     rest = 1.0 - b
     total, rise, fall, bend = 0.0, 0.0, 0.0, 0.0
@@ -39,6 +40,15 @@ def _sums(P, Q, b):
         fall += v * r * r
         bend += v * r * (w * r) * inverse
     return total, rise, fall, bend
+
+
+_long_sums = in_any_order(_short_sums)
+
+
+@helper()
+def _sums(P, Q, b):
+    """Return these sums, added in one order if they are short."""
+    return _short_sums(P, Q, b) if P.size <= SHORT else _long_sums(P, Q, b)
 
 
 @helper(error_model="numpy")
@@ -100,8 +110,8 @@ def pair_contractions(
     return floor, most
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _square(P, Q):
+@helper()
+def _short_square(P, Q):
     """Return |P - Q|^2."""
     total = 0.0
     for y in range(P.size):
@@ -109,7 +119,16 @@ def _square(P, Q):
     return total
 
 
-@kernel(error_model="numpy")
+_long_square = in_any_order(_short_square)
+
+
+@helper()
+def _square(P, Q):
+    """Return |P - Q|^2, in one order if there are few terms."""
+    return _short_square(P, Q) if P.size <= SHORT else _long_square(P, Q)
+
+
+@kernel(small=2 * SHORT, error_model="numpy")
 def rows_contraction(W: Matrix, unsummed: float) -> tuple[float, float]:
     """Largest g of all pairs of rows, from below and above.
 
@@ -173,61 +192,3 @@ def net_contraction(n: int, m: int, epsilon: float) -> float:
         if total > BIG:
             before, chance, total, part = before / BIG, chance / BIG, total / BIG, part / BIG
     return part / total
-
-
-@kernel()
-def tridiagonal(A: Matrix) -> tuple[Vector, Vector, Matrix]:
-    """Bring a symmetric matrix to three diagonals by Householder's reflections, A being used up.
-
-    Returns the diagonal, the one beside it, and the reflections' vectors in the rows of a matrix.
-    """
-    n = A.shape[0]
-    beside = np.zeros(n)
-    mirrors = np.zeros((n, n))
-    image = np.empty(n)
-    for k in range(n - 2):
-        v = mirrors[k]
-        size = 0.0
-        for i in range(k + 1, n):
-            v[i] = A[k, i]
-            size += v[i] * v[i]
-        beside[k] = math.sqrt(size) if v[k + 1] < 0.0 else -math.sqrt(size)
-        v[k + 1] -= beside[k]
-        size = 0.0
-        for i in range(k + 1, n):
-            size += v[i] * v[i]
-        if size == 0.0:
-            continue
-        scale = 1.0 / math.sqrt(size)
-        image[:] = 0.0
-        for i in range(k + 1, n):
-            v[i] *= scale
-        for i in range(k + 1, n):
-            for j in range(k + 1, n):
-                image[j] += v[i] * A[i, j]
-        share = 0.0
-        for i in range(k + 1, n):
-            share += v[i] * image[i]
-        for i in range(k + 1, n):
-            image[i] = 2.0 * (image[i] - share * v[i])
-        for i in range(k + 1, n):
-            for j in range(k + 1, n):
-                A[i, j] -= v[i] * image[j] + image[i] * v[j]
-    if n > 1:
-        beside[n - 2] = A[n - 2, n - 1]
-    diagonal = np.empty(n)
-    for i in range(n):
-        diagonal[i] = A[i, i]
-    return diagonal, beside[: n - 1], mirrors
-
-
-@kernel()
-def reflected(mirrors: Matrix, z: Vector) -> None:
-    """Turn an eigenvector of three diagonals into one of the matrix they came from, in place."""
-    n = z.shape[0]
-    for k in range(n - 3, -1, -1):
-        share = 0.0
-        for i in range(k + 1, n):
-            share += mirrors[k, i] * z[i]
-        for i in range(k + 1, n):
-            z[i] -= 2.0 * share * mirrors[k, i]

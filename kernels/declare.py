@@ -69,10 +69,11 @@ def _declared(function):
     return tuple(zip(*rows, strict=True)) if choices else ((),)
 
 
-def kernel(small: bool = False, **flags: Any) -> Callable[[Function], Function]:
+def kernel(small: bool | int = False, **flags: Any) -> Callable[[Function], Function]:
     """Declare a function that Python calls. Flags are numba's: ``error_model``, ``fastmath``.
 
-    With ``small``, Python interprets it for small problems (``plain.py``, by ``loader.py``).
+    With ``small``, Python interprets it for small problems (``plain.py``, by ``loader.py``): True
+    for the usual number of entries, or a number.
 
     Kernels release the GIL and run on one thread. No ``parallel=True``: two Python threads that
     call one parallel kernel abort the process.
@@ -104,6 +105,11 @@ def helper(**flags: Any) -> Callable[[Function], Function]:
         return Helper(function, {**_HELPER, **flags})
 
     return declare
+
+
+def in_any_order(short: Function) -> Function:
+    """Return a helper for long sums: as ``short``, but several terms may be added at a time."""
+    return helper(fastmath={"contract", "reassoc"})(getattr(short, "py_func", short))
 
 
 def _njit(function, flags):

@@ -6,12 +6,13 @@ one they were tested with compiles a small kernel first; if that fails, kernels 
 """
 
 import copy
+import gc
 import warnings
 from functools import partial
 
 import numba
 from numba.core import sigutils
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
@@ -46,15 +47,54 @@ class _Remembering(Context):
 _known = {}
 
 
+class _Flags(Flags):
+    """Numba's flags, which it looks signatures up by: compared without listing every default."""
+
+    __slots__ = ()
+
+    def values(self):
+        """Return all flags by their names."""
+        return {**_DEFAULTS, **self._values}
+
+    def __eq__(self, other):
+        return self is other or super().__eq__(other)
+
+    def __hash__(self):
+        return _HASH
+
+
+_DEFAULTS = Flags().values()
+_HASH = hash(Flags())  # numba's hash is one of the names, equal for all flags
+
+
 class _Compiler(Compiler):
     """Numba's compiler, with calls typed once."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+        flags = _Flags(flags)
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
         remembering = copy.copy(typingctx)
         remembering.__class__ = _Remembering
         remembering.known = _known.setdefault(flags.copy(), {})
         self.state.typingctx = remembering
+
+    def compile_extra(self, func):
+        """Compile a function into a library of its own."""
+        library = self.state.targetctx.codegen().create_library(func.__qualname__)
+        library.enable_object_caching()
+        if hasattr(library._codegen, "_pass_builder"):  # an older numba prepares once per module
+            library._optimize_functions = partial(_optimize_defined, library)
+        self.state.library = library
+        return super().compile_extra(func)
+
+
+def _optimize_defined(library, module):
+    """Optimise the functions of a module; numba prepares as much for each that is only declared."""
+    module.data_layout = library._codegen._data_layout
+    for function in module.functions:
+        if not function.is_declaration:
+            manager, builder = library._codegen._function_pass_manager()
+            manager.run(function, builder)
 
 
 class _Unfinished(_FunctionCompiler):
@@ -118,7 +158,14 @@ class Kernel(_Typed):
         if types not in self.declared:
             text = f"kernel {self.__name__} is not declared for {types}: it is compiled for them"
             warnings.warn(text, UndeclaredTypes, stacklevel=2)
-        return super().compile(types)
+        # Compiling makes many objects that live on: the collector would visit them again and again.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(types)
+        finally:
+            if collects:
+                gc.enable()
 
     def __reduce__(self):
         """Pickle by name: processes share the kernel of their own package."""

@@ -30,7 +30,7 @@ FILES = {
 SMALL = {
     kernel.decode()
     for source in SOURCES.values()
-    for kernel in re.findall(rb"^@kernel\(small=True.*\)\ndef (\w+)\(", source, re.M)
+    for kernel in re.findall(rb"^@kernel\(small=.*\)\ndef (\w+)\(", source, re.M)
 }
 #: Extension modules of a compiled wheel, the best processor first.
 LEVELS = ("compiled_v3", "compiled_v2", "compiled_baseline")

@@ -1,10 +1,10 @@
 """Kernels as plain Python functions, for problems so small that compiling them takes longer.
 
-A kernel declared with ``small=True`` is interpreted if its arrays have few entries, until that has
+A kernel declared with ``small`` is interpreted if its arrays have few entries, until that has
 taken as long as compiling it, or as long as loading it if numba is imported and its cache has it.
 The files of this folder are then imported once more, as a package in which this module stands for
-``declare``; numba is not imported. Such kernels use no fastmath, so that Python and machine code
-return the same bits (``tests/kernels/test_plain.py``).
+``declare``; numba is not imported. Such kernels use no fastmath on as many entries, so that Python
+and machine code return the same bits (``tests/kernels/test_plain.py``).
 """
 
 import importlib
@@ -17,7 +17,7 @@ import numpy as np
 
 from .loader import FILES, HERE, declared
 
-#: Most entries of all arrays together.
+#: Most entries of all arrays together, unless the kernel names a number.
 ENTRIES = 512
 #: CPU seconds in which a kernel is interpreted, about as many as numba takes for a small kernel.
 SECONDS = 0.25
@@ -33,12 +33,22 @@ Bytes, Cells, Codes = (("uint8", 1), ("uint16", 1), ("uint64", 1))
 int64 = uint64 = int
 
 
-def kernel(**flags):
-    """Leave a function as it is."""
-    return lambda function: function
+def kernel(small=False, **flags):
+    """Leave a function as it is, and note for how many entries it is interpreted."""
+
+    def declare(function):
+        function.entries = ENTRIES if small is True else small
+        return function
+
+    return declare
 
 
 helper = kernel
+
+
+def in_any_order(short):
+    """Leave a helper as it is."""
+    return short
 
 
 def _function(name):
@@ -73,6 +83,7 @@ class Small:
         self.__name__, self.left = name, SECONDS
         self._made = None
         self.function = _function(name)
+        self._entries = self.function.entries
         self._types = [each.annotation for each in signature(self.function).parameters.values()]
 
     def __call__(self, *arguments):
@@ -113,7 +124,7 @@ class Small:
     def _fits(self, arguments):
         sizes = [each.size for each in arguments if isinstance(each, np.ndarray)]
         return (
-            sum(sizes) <= ENTRIES
+            sum(sizes) <= self._entries
             and len(arguments) == len(self._types)
             and all(map(_is, arguments, self._types))
         )

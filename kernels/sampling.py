@@ -34,7 +34,7 @@ _WORD = 2.0**64
 _TIE = 65535
 
 
-@kernel()
+@kernel(small=True)
 def integer_weights(laws: Matrix, weights: WordMatrix, last: Ints) -> None:
     """Round every distribution to weights with sum 2^64; zeros stay zero, the rest positive.
 
@@ -46,18 +46,20 @@ def integer_weights(laws: Matrix, weights: WordMatrix, last: Ints) -> None:
     half = 2.0**63
     for x in range(laws.shape[0]):
         # The sum times 2^64, less 2^64: whole parts wrap around, fractions are exact.
-        whole, part = uint64(0), 0.0
+        whole, part = np.uint64(0), 0.0
         for y in range(laws.shape[1]):
             share = laws[x, y] * _WORD
             floor = np.floor(share)
             part += share - floor
             # The conversion is defined below 2^64 only, and a share may reach it.
-            whole += uint64(floor - half) + uint64(half) if floor >= half else uint64(floor)
+            whole += (
+                np.uint64(floor - half) + np.uint64(half) if floor >= half else np.uint64(floor)
+            )
         excess = np.float64(np.int64(whole)) + part
         stretch = -excess / (1.0 + excess / _WORD)
-        total, carry, most = uint64(0), 0.0, 0
+        total, carry, most = np.uint64(0), 0.0, 0
         for y in range(laws.shape[1]):
-            weights[x, y] = uint64(0)
+            weights[x, y] = np.uint64(0)
             if laws[x, y] > 0.0:
                 last[x] = y
                 share = laws[x, y] * _WORD
@@ -65,10 +67,10 @@ def integer_weights(laws: Matrix, weights: WordMatrix, last: Ints) -> None:
                 carry += (share - floor) + laws[x, y] * stretch
                 up = np.floor(carry)
                 carry -= up
-                w = uint64(floor - half) + uint64(half) if floor >= half else uint64(floor)
-                w += uint64(np.int64(up))
-                if w == uint64(0) and share < 2.0:
-                    w = uint64(1)
+                w = np.uint64(floor - half) + np.uint64(half) if floor >= half else np.uint64(floor)
+                w += np.uint64(np.int64(up))
+                if w == np.uint64(0) and share < 2.0:
+                    w = np.uint64(1)
                 weights[x, y] = w
                 total += w
                 if laws[x, y] > laws[x, most]:

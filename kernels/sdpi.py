@@ -15,8 +15,8 @@ import math
 import numpy as np
 
 from .arrays import smallest
-from .convex import divergence
-from .declare import Cube, Matrix, Vector, helper, kernel
+from .convex import divergence, newton_step
+from .declare import Cube, Ints, Matrix, Vector, helper, kernel
 
 UNIT = 2.0**-53
 NOISE = 1e-13  # relative error allowed for in sums and curvatures
@@ -55,7 +55,7 @@ def _image(u, W, v):
 
 @helper(error_model="numpy")
 def _eigen(G, V):
-    """Diagonalise a symmetric matrix in place by Jacobi's rotations, vectors in columns of V."""
+    """Diagonalise a symmetric matrix in place by Jacobi's rotations, vectors in rows of V."""
     n = G.shape[0]
     size = 0.0
     for i in range(n):
@@ -77,11 +77,13 @@ def _eigen(G, V):
                 t = math.copysign(1.0 / (abs(slope) + math.sqrt(1.0 + slope * slope)), slope)
                 c = 1.0 / math.sqrt(1.0 + t * t)
                 s = t * c
-                for k in range(n):
-                    G[k, i], G[k, j] = c * G[k, i] - s * G[k, j], s * G[k, i] + c * G[k, j]
-                    V[k, i], V[k, j] = c * V[k, i] - s * V[k, j], s * V[k, i] + c * V[k, j]
+                first, second = G[i, i] - t * G[i, j], G[j, j] + t * G[i, j]
                 for k in range(n):
                     G[i, k], G[j, k] = c * G[i, k] - s * G[j, k], s * G[i, k] + c * G[j, k]
+                    V[i, k], V[j, k] = c * V[i, k] - s * V[j, k], s * V[i, k] + c * V[j, k]
+                for k in range(n):
+                    G[k, i], G[k, j] = G[i, k], G[j, k]
+                G[i, i], G[j, j], G[i, j], G[j, i] = first, second, 0.0, 0.0
 
 
 @helper(error_model="numpy")
@@ -217,7 +219,7 @@ def _positive(cell, images, c, W, p, q, weights, level, scale, G, V, work):
             excess = G[j, j] * (1.0 + NOISE) + NOISE - 1.0
             along = 0.0
             for x in range(n):
-                along += V[x, j] * math.sqrt(scale[x]) * (cell[i, x] - c[x])
+                along += V[j, x] * math.sqrt(scale[x]) * (cell[i, x] - c[x])
             loss = 0.5 * max(excess, 0.0) * along * along
             height -= loss
             terms += loss
@@ -241,7 +243,7 @@ def _longest(cell, scale, G, V):
                 if G[k, k] > 1.0:
                     along = 0.0
                     for x in range(n):
-                        along += V[x, k] * math.sqrt(scale[x]) * (cell[i, x] - cell[j, x])
+                        along += V[k, x] * math.sqrt(scale[x]) * (cell[i, x] - cell[j, x])
                     length += (G[k, k] - 1.0) * along * along
             if length > far:
                 far, ends = length, (i, j)
@@ -393,6 +395,26 @@ def sdpi_climb(laws: Matrix, p: Vector, W: Matrix, q: Vector, steps: int, ratios
 
 
 @kernel(small=True, error_model="numpy")
+def sdpi_apart(laws: Matrix, order: Ints, apart: float, kept: Ints) -> int:
+    """List distributions in order that differ by more than ``apart`` from all before; count them.
+
+    No more are listed than ``kept`` has places.
+    """
+    count = 0
+    for place in order:
+        new = True
+        for i in range(count):
+            most = 0.0
+            for x in range(laws.shape[1]):
+                most = max(most, abs(laws[place, x] - laws[kept[i], x]))
+            new = new and most > apart
+        if new and count < kept.size:
+            kept[count] = place
+            count += 1
+    return count
+
+
+@kernel(small=True, error_model="numpy")
 def sdpi_ratio(r: Vector, p: Vector, W: Matrix, q: Vector, least: float) -> float:
     """Return a lower bound on D(rW || q)/D(r || p), 0 if the divisor is below ``least``.
 
@@ -428,14 +450,8 @@ def sdpi_newton(r: Vector, p: Vector, W: Matrix, q: Vector, level: float, steps:
     """
     n, k = W.shape
     u, v, logs = np.empty(n), np.empty(k), np.empty(k)
-    scale, slope, turned, step, moved = (
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-    )
-    G, V = np.empty((n, n)), np.empty((n, n))
+    scale, slope, step, moved = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    G, V, H = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     value = _difference(r, p, W, q, level, u, v)
     for _ in range(steps):
         if smallest(r) <= 1e-14:
@@ -457,16 +473,20 @@ def sdpi_newton(r: Vector, p: Vector, W: Matrix, q: Vector, level: float, steps:
                 G[b, a] = G[a, b]
         _project(G, scale, moved)
         _onto_differences(slope, r)
-        _eigen(G, V)
-        for j in range(n):
-            along = 0.0
+        for a in range(n):
+            for b in range(a + 1):
+                H[a, b] = G[a, b] + level * math.sqrt(r[a] * r[b])
+        if not newton_step(H, slope, step):
+            _eigen(G, V)
             for x in range(n):
-                along += V[x, j] * slope[x]
-            turned[j] = along / max(abs(G[j, j]), 1e-9 * level)
-        for x in range(n):
-            step[x] = 0.0
+                step[x] = 0.0
             for j in range(n):
-                step[x] -= V[x, j] * turned[j]
+                along = 0.0
+                for x in range(n):
+                    along += V[j, x] * slope[x]
+                along /= max(abs(G[j, j]), 1e-9 * level)
+                for x in range(n):
+                    step[x] -= V[j, x] * along
         _onto_differences(step, r)
         steepest = 1e-300
         for x in range(n):

@@ -121,7 +121,7 @@ def informations(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     size, shift = rows * width, np.empty(width)
     minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         value = _information(flat, b * size, p, rows, width, shift, minus_q, c, s, h)
@@ -145,7 +145,7 @@ def information_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     whole = 0.0
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         if b < P.shape[0]:
@@ -221,7 +221,7 @@ def entropy_shares(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     minus_q, c, s, h = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     whole = 0.0
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         if b < P.shape[0]:

@@ -17,6 +17,7 @@ from .declare import Cube, Matrix, Vector, helper, kernel, uint64
 from .lines import worst_column
 from .logs import LEAST, excess_up, log_quotient, ratio_up
 
+ONE, TWO, THREE = uint64(1), uint64(2), uint64(3)
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
 RARE = 2.0**-848  # probabilities above have all their digits, times 2^900 and the smallest double
@@ -26,33 +27,28 @@ PRODUCTS = 2.0**-51  # bounds the error of the log of a ratio of two rounded pro
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _is_law(flat, base, width, off):
-    """Whether numbers are not negative and sum to 1 within ``off``; a NaN fails."""
-    total = 0.0
-    below = 0
-    for y in range(width):
+@helper()
+def _total(flat, base, width):
+    """Return the sum of a row, four entries at a time: loops over short rows do not vectorise."""
+    total, fours = 0.0, width & ~uint64(3)
+    for y in range(uint64(0), fours, uint64(4)):
+        i = base + y
+        total += (flat[i] + flat[i + ONE]) + (flat[i + TWO] + flat[i + THREE])
+    for y in range(fours, width):
         total += flat[base + y]
-        below += flat[base + y] < 0.0
-    return below == 0 and abs(total - 1.0) <= off
+    return total
 
 
-@helper(fastmath={"contract", "reassoc"})
-def are_laws(W, b, off):
+@helper()
+def are_laws(flat, b, rows, width, off):
     """Whether all rows of channel b are distributions within ``off``; a NaN fails."""
-    flat = W.reshape(-1)
-    rows, width = W.shape[1], uint64(W.shape[2])
-    base = b * rows * W.shape[2]
-    start, below = uint64(base), 0
-    for i in range(uint64(rows * W.shape[2])):
-        below += flat[start + i] < 0.0
-    for x in range(rows):
-        here, total = uint64(base + x * W.shape[2]), 0.0
-        for y in range(width):
-            total += flat[here + y]
-        if not abs(total - 1.0) <= off:
-            return False
-    return below == 0
+    size, columns = uint64(rows * width), uint64(width)
+    base, below, fine = uint64(b) * size, 0, True
+    for i in range(size):
+        below += flat[base + i] < 0.0
+    for x in range(uint64(rows)):
+        fine = fine and abs(_total(flat, base + x * columns, columns) - 1.0) <= off
+    return fine and below == 0
 
 
 @helper()
@@ -60,8 +56,11 @@ def prior_fails(P, b, off):
     """Whether channel b has its own prior, and it is not a distribution."""
     if P.shape[0] == 1:
         return False
-    width = uint64(P.shape[1])
-    return not _is_law(P.reshape(-1), uint64(b * P.shape[1]), width, off)
+    total, below, row = 0.0, 0, uint64(b)
+    for x in range(uint64(P.shape[1])):
+        total += P[row, x]
+        below += P[row, x] < 0.0
+    return below > 0 or not abs(total - 1.0) <= off
 
 
 @helper()
@@ -121,7 +120,7 @@ def ratio_levels(W: Cube, off: float, out: Vector) -> int:
     flat = W.reshape(-1)
     least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not are_laws(W, b, off):
+        if not are_laws(flat, b, rows, width, off):
             return b
         out[b] = _level(flat, b * rows * width, rows, width, 0.0, least, most)
     return -1
@@ -137,7 +136,7 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     flat = W.reshape(-1)
     least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not are_laws(W, b, off):
+        if not are_laws(flat, b, rows, width, off):
             return b
         _extremes(flat, b * rows * width, rows, width, least, most)
         total, carry, lost = -1.0, 0.0, 0.0
@@ -168,7 +167,7 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     joint = np.empty(rows * width)
     least, most = _room(rows, width), _room(rows, width)
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         rare = 0
@@ -302,7 +301,7 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     slack = (2 * rows + 16) * UNIT
     both = below.size > 0
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         base = b * rows * width
         p = P[min(b, P.shape[0] - 1)]
@@ -335,7 +334,7 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     return -1
 
 
-@kernel(error_model="numpy")
+@kernel(small=True, error_model="numpy")
 def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
     """Ln max_x W/q of every output, rounded up; 0 for outputs that do not occur.
 
@@ -347,7 +346,7 @@ def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
     seen = np.empty(rows, np.int64)
     slack = (2 * rows + 16) * UNIT
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         base = b * rows * width
         p = P[min(b, P.shape[0] - 1)]
@@ -399,7 +398,7 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
     least, most = _room(rows, width), _room(rows, width)
     raised = 1.0 + (width + 8.0) * UNIT
     for b in range(count):
-        if not are_laws(W, b, off):
+        if not are_laws(flat, b, rows, width, off):
             return b
         level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
         for k in range(slopes.size):
@@ -417,8 +416,9 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
 def expected_costs(W: Cube, P: Matrix, metric: Matrix, off: float, out: Vector) -> int:
     """Sum of p(x) W[x, y] metric[x, y]."""
     count, rows, width = W.shape
+    flat = W.reshape(-1)
     for b in range(count):
-        if not are_laws(W, b, off) or prior_fails(P, b, off):
+        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
             return b
         p = P[min(b, P.shape[0] - 1)]
         total = 0.0

@@ -5,6 +5,7 @@ from the programs that Debian's package postgresql installs, in a temporary fold
 program, this starts a server, prints its address and waits until its input ends.
 """
 
+import contextlib
 import getpass
 import glob
 import os
@@ -74,28 +75,45 @@ class Server:
         )
 
     def start(self):
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it answers.
+
+        A start that fails is repeated: the port or the shared memory may be in use for a moment.
+        """
         import psycopg
 
-        self.process = self._run(
-            "postgres", "-D", self.folder / "data", "-p", self.port,
-            "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.folder}",
-            "-c", "max_connections=60",
-        )  # fmt: skip
         deadline = time.monotonic() + 60.0
         while True:
+            if self.process is None or self.process.poll() is not None:
+                self.process = self._run(
+                    "postgres", "-D", self.folder / "data", "-p", self.port,
+                    "-c", "listen_addresses=127.0.0.1",
+                    "-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=60",
+                )  # fmt: skip
             try:
                 psycopg.connect(self.address, connect_timeout=2).close()
             except psycopg.OperationalError as error:
-                if time.monotonic() > deadline or self.process.poll() is not None:
+                if time.monotonic() > deadline:
                     raise NoServer(f"the server does not start: {error}") from None
                 time.sleep(0.05)
             else:
                 return
 
+    def processes(self):
+        """Return the ids of the server and of all its processes."""
+        command = ["ps", "-eo", "pid=,ppid="]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        rows = [tuple(map(int, line.split())) for line in found.stdout.splitlines()]
+        return [pid for pid, parent in rows if self.process.pid in (pid, parent)]
+
     def kill(self):
-        """Kill the server and all its processes, as a power failure would."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        """Kill the server and all its processes, as a power failure would.
+
+        Each of them has a process group of its own. One that is left keeps the shared memory, and
+        the next server does not start.
+        """
+        for each in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
         self.process.wait()
 
     def close(self):

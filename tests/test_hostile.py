@@ -226,7 +226,7 @@ def test_hints():
         fp.dp_level([[50.0, 50.0], [20.0, 80.0]])
     with pytest.raises(fp.InvalidInput, match="transposed"):
         fp.dp_level(np.array([[0.5, 0.9], [0.5, 0.1]]))
-    with pytest.raises(fp.InvalidInput, match="first argument must be a channel"):
+    with pytest.raises(fp.InvalidInput, match="must be a channel"):
         fp.mutual_information(fp.Uniform(2, 2), fp.HammingChannel(2, 2, 1.0))
 
 

@@ -100,12 +100,14 @@ def _structures(folder, seed):
     gaussian(0.5, 0.002).self_compose(9).epsilon(1e-6)
     gaussian(20.0, 0.01).self_compose(10**6).epsilon(1e-6)
     fp.accounting.PrivacyProfile.laplace(1.0, 0.1).self_compose(100).epsilon(1e-6)
+    fp.accounting.PrivacyProfile.discrete_gaussian(300.0).self_compose(10_000).epsilon(1e-6)
     fp.contraction_coefficient(rng.dirichlet(np.ones(4), 70))
 
 
 def _stacks(rng):
     """Call the measures of many matrices at once, and gains."""
     W, p = rng.dirichlet(np.ones(4), (5, 4)), rng.dirichlet(np.ones(4))
+    fp.hyper(W[0], p), fp.refines(W[0], W[0] @ W[1])
     fp.dp_level(W), fp.identifiability_level(W, p), fp.mutual_information(W, p)
     fp.leakage_factor(W, p), fp.worst_leakage_factor(W, p), fp.distortion(W, p)
     fp.g_leakage(W, p), fp.g_leakage(W, p, rng.random((3, 4))), fp.g_leakage(W[0], p)

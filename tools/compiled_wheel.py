@@ -21,6 +21,7 @@ import sys
 import sysconfig
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +30,8 @@ BASELINES = {
     "x86_64": [("v3", "x86-64-v3"), ("v2", "x86-64-v2")],
     "AMD64": [("v3", "x86-64-v3"), ("v2", "x86-64-v2")],
 }
+#: The oldest setuptools that reads pyproject.toml; an older one would fail after all is compiled.
+SETUPTOOLS = 77
 PARTS = ["fastpriv", "kernels", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"]
 
 #: What every module begins with: memory of arrays, arguments, results and errors.
@@ -299,6 +302,10 @@ def main():
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that compile")
     given = parser.parse_args()
+    found = version("setuptools")
+    if int(found.split(".")[0]) < SETUPTOOLS:
+        need = f"setuptools>={SETUPTOOLS}"
+        parser.error(f"setuptools must be {SETUPTOOLS} or newer; got {found}. pip install '{need}'")
     baselines = BASELINES.get(platform.machine(), [("baseline", "generic")])
     with tempfile.TemporaryDirectory() as name:
         folder, tree = Path(name), Path(name, "tree")

@@ -1,1 +1,1 @@
-"""What every room uses: validation, rounding, threads, the HiGHS door, whole files."""
+"""Helpers of all layers: validation, rounding, threads, HiGHS, files."""

@@ -119,7 +119,10 @@ class Defined:
         # A form, such as Uniform, is written like its parent and read as that.
         written = next(base for base in cls.__mro__ if not getattr(base, "_form", False))
         if not isinstance(made, written):
-            raise InvalidInput(f"expected a {cls.__name__}, got a {type(made).__name__}")
+            raise InvalidInput(
+                f"text must describe a {cls.__name__}; got a {type(made).__name__}. Call "
+                f"{type(made).__name__}.from_json."
+            )
         return made  # type: ignore[return-value]
 
     @classmethod
@@ -137,14 +140,17 @@ class Defined:
 def parsed(text: str | os.PathLike[str]) -> Any:
     """Read JSON from its text, or from the path of a file of it."""
     if not isinstance(text, str | os.PathLike):
-        raise InvalidInput(f"JSON must be a text or the path of a file, got {described(text)}")
+        raise InvalidInput(
+            f"text must be JSON or the path of a file; got {described(text)}. Give what "
+            "to_json wrote."
+        )
     if isinstance(text, os.PathLike) or not str(text).lstrip().startswith("{"):
         try:
             text = Path(text).read_text("utf-8")
         except (OSError, ValueError) as problem:
             raise InvalidInput(
-                "JSON of a fastpriv object, or the path of a file of it, is expected; "
-                f"{described(text)} cannot be read"
+                "text must be JSON of a fastpriv object, or the path of a file with it; "
+                f"{described(text)} cannot be read. Give what to_json wrote."
             ) from problem
     try:
         return json.loads(text)
@@ -163,7 +169,7 @@ def unheaded(text: str | os.PathLike[str], family: str, kind: str) -> Mapping[st
     given = parsed(text)
     head = given if isinstance(given, Mapping) else {}
     if (head.get("fastpriv"), head.get("kind")) != (family, kind):
-        raise InvalidInput(f"JSON of a {kind} is expected, as its to_json writes it")
+        raise InvalidInput(f"text must be JSON of a {kind}. Give what its to_json wrote.")
     _check_version(given)
     return {name: numbers(value) for name, value in given.items()}
 
@@ -172,8 +178,8 @@ def _check_version(given: Mapping[str, Any]) -> None:
     version = given.get("version")
     if not isinstance(version, Integral) or version != VERSION:
         raise InvalidInput(
-            f"version {described(version)} of the form is not known, only {VERSION}; "
-            "write it again with this version of fastpriv"
+            f"version must be {VERSION}; got {described(version)}. Write the object again with "
+            "this version of fastpriv."
         )
 
 
@@ -199,7 +205,10 @@ def load(given: Any) -> Any:
     _check_version(given)
     family, name = given["fastpriv"], given["kind"]
     if not (isinstance(family, str) and isinstance(name, str)):
-        raise InvalidInput(f"there is no {described(family)} {described(name)}")
+        raise InvalidInput(
+            f"kind must be a {described(family)} of fastpriv; got {described(name)}. Give what "
+            "to_json wrote."
+        )
     if family in _ABOVE:
         table(family)
     kinds = Defined._kinds.get(family, {})
@@ -231,7 +240,7 @@ def unrolled(given: Sequence[Sequence[int]], kinds: int) -> Ints:
     if not pairs or not all(0 <= kind < kinds and count >= 1 for kind, count in pairs):
         raise InvalidInput(wanted)
     if sum(count for _, count in pairs) > 1 << 28:
-        raise InvalidInput("there are more than 2^28 rows")
+        raise InvalidInput("rows must be at most 2^28 records; got more. Use fewer records.")
     table = np.array(pairs, dtype=np.int64)
     return np.repeat(table[:, 0], table[:, 1])
 

@@ -16,7 +16,7 @@ def optional(module: str, extra: str) -> Any:
     except ImportError:
         raise ImportError(
             f"this needs {module.split('.')[0]}, which is not installed; "
-            f"install it with: pip install 'fastpriv[{extra}]'"
+            f"install it with: pip install 'fastpriv[{extra}]', in a clone '.[{extra}]'"
         ) from None
 
 

@@ -59,7 +59,10 @@ def appearing(
     except FastprivError:  # some are OSErrors too
         raise
     except OSError as problem:
-        raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
+        raise InvalidInput(
+            f"cannot write {path}: {problem.strerror or problem}. Check its folder, or give "
+            "another path."
+        ) from None
     finally:
         with suppress(OSError):
             part.unlink()
@@ -71,7 +74,9 @@ def check_folder(path: Path, *others: Path) -> None:
     if path.exists():
         raise InvalidInput(f"{path} exists; a folder is not overwritten; choose another name")
     if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to make {path.name} in")
+        raise InvalidInput(
+            f"there is no folder {path.parent} to make {path.name} in. Make it, or give another."
+        )
     for other in others:
         if other.resolve() in path.resolve().parents:
             raise InvalidInput(f"{path} lies in {other}, which is read; choose another name")
@@ -95,7 +100,10 @@ def appearing_folder(path: Path, before: Callable[[], None] = _nothing) -> Itera
     except FastprivError:  # some are OSErrors too
         raise
     except OSError as problem:
-        raise InvalidInput(f"cannot write {path}: {problem.strerror or problem}") from None
+        raise InvalidInput(
+            f"cannot write {path}: {problem.strerror or problem}. Check its folder, or give "
+            "another path."
+        ) from None
     finally:
         if part.exists():
             shutil.rmtree(part, ignore_errors=True)

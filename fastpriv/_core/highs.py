@@ -120,7 +120,8 @@ class Model:
         status = self._solver.passModel(lp)
         if status != highspy.HighsStatus.kOk:
             raise SolverFailure(
-                f"HiGHS did not take the linear program: passModel said {status.name}"
+                f"HiGHS did not accept the linear program (passModel returned {status.name}). "
+                "Use fewer databases, or values of similar size."
             )
 
     def reprice(self, cost: Floats) -> None:
@@ -156,7 +157,8 @@ class Model:
         )
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure(
-                f"HiGHS stopped with {described(self._solver.modelStatusToString(status))}"
+                f"HiGHS stopped with {described(self._solver.modelStatusToString(status))}. "
+                "Give a larger gap or time_limit."
             )
         solution = self._solver.getSolution()
         return Answer(np.array(solution.col_value), np.array(solution.row_dual))

@@ -25,6 +25,8 @@ MAX_VECTOR = 1 << 28
 MAX_MATRIX = 1 << 27
 #: Most records or rows of a count that no array is made of, exact in a double after a product.
 MAX_COUNT = 1 << 62
+#: Most points of a curve, each of which is computed.
+MAX_POINTS = 1 << 20
 #: Most characters of a list of known words in a message.
 _LISTED = 120
 #: Distributions further from one than a rounded sum can be are divided by their sum.
@@ -164,7 +166,9 @@ def array(values: Any, name: str) -> NDArray[Any]:
     try:
         result = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a rectangular array of numbers") from None
+        raise InvalidInput(
+            f"{name} must be a rectangular array of numbers. Give all its rows the same length."
+        ) from None
     if result.dtype.kind == "O":  # Fractions, mpmath numbers, huge ints
         try:
             numbers = result.astype(np.float64)
@@ -173,7 +177,9 @@ def array(values: Any, name: str) -> NDArray[Any]:
         whole = all(isinstance(v, int) and not isinstance(v, bool) for v in result.flat)
         return result if whole else numbers
     if result.dtype.kind not in "iufb":
-        raise InvalidInput(f"{name} must hold real numbers, got {result.dtype}")
+        raise InvalidInput(
+            f"{name} must hold real numbers; got {result.dtype}. Convert it to floats."
+        )
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise InvalidInput(f"{name} must not have masked entries; fill or drop them")
     return result
@@ -185,7 +191,7 @@ def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
     if given.ndim != ndim:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
     if given.size == 0:
-        raise InvalidInput(f"{name} must not be empty")
+        raise InvalidInput(f"{name} must not be empty. Give at least one number.")
     result = _for_kernels(given)
     least, most = result.min(), result.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
@@ -261,7 +267,9 @@ def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats
             f"each of {columns} outputs, got shape {result.shape}"
         )
     if not np.isfinite(result).all():
-        raise InvalidInput("metric must hold finite numbers, found a NaN or an infinity")
+        raise InvalidInput(
+            "metric must hold finite numbers; found a NaN or an infinity. Give finite costs."
+        )
     return result
 
 
@@ -307,7 +315,9 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
     if given.min() < 1:
         raise InvalidInput(f"{name} must all be at least 1, got {int(given.min())}")
     if given.max() > MAX_VECTOR:
-        raise TooLarge.entries("a row's law", int(given.max()), "use rows of fewer values")
+        raise TooLarge.entries(
+            "the distribution of a record", int(given.max()), "use records of fewer values"
+        )
     result: list[int] = given.tolist()
     return tuple(result)
 
@@ -315,7 +325,7 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
 def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
     """Return the sizes of ``n`` rows from one ``m`` for all of them or one for each."""
     count = integer(n, "n", 1)
-    fits(count, "a database", "use fewer rows")
+    fits(count, "a database", "use fewer records")
     if isinstance(m, Sequence) or np.ndim(m) > 0:
         given = sizes(m, "m")
         if len(given) != count:
@@ -324,7 +334,7 @@ def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
             )
         return given
     size = integer(m, "m", 1)
-    fits(size, "a row's law", "use rows of fewer values")
+    fits(size, "the distribution of a record", "use records of fewer values")
     return (size,) * count
 
 
@@ -347,7 +357,8 @@ def codes(values: ArrayLike, of: tuple[int, ...], m: int | None = None) -> NDArr
         place = np.argwhere(outside)[0]
         i = int(place[-1])
         raise InvalidInput(
-            f"row {i} takes values in 0 .. {of[i] - 1} (0 .. size - 1), got {given[tuple(place)]}"
+            f"record {i} must have a value in 0 .. {of[i] - 1} (0 .. size - 1); got "
+            f"{given[tuple(place)]}"
         )
     return given
 

@@ -26,8 +26,8 @@ def warm_up(progress: bool = False, jobs: int = 1) -> None:
     progress : bool
         Show a progress bar on a terminal (needs the extra ``fastpriv[progress]``).
     jobs : int
-        Processes that compile at the same time. They start by importing the main module again, so
-        a script calls ``warm_up`` under ``if __name__ == "__main__":``.
+        Processes that compile at the same time, at most one a processor. They start by importing
+        the main module again, so a script calls ``warm_up`` under ``if __name__ == "__main__":``.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
         cache.announce(count)
     with progress_bar(len(tasks), "kernel", progress) as bar:
         if jobs > 1 and cache.writable_folder() is not None:
-            with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_be_quiet) as pool:
+            workers = min(jobs, os.cpu_count() or 1)
+            with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_be_quiet) as pool:
                 for new in pool.map(_compile, tasks):
                     compiled += new
                     bar.update(1)

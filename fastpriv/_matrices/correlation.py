@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, raised, roundoff, sum_error
 from fastpriv._core.validation import Floats
@@ -32,10 +33,8 @@ UNSUMMED = 2e-14
 _UNDERFLOW = 2.0**-300
 #: Largest smaller side of a matrix that is certified.
 _CERTIFIED = 4096
-#: Largest smaller side that is solved in full.
+#: Largest smaller side for which a kernel without threads does all steps.
 _FULL = 200
-#: Largest matrix whose eigenvectors come from LAPACK directly.
-_TINY = 16
 #: Relative rounding error that is allowed for without a matrix.
 _ROUNDING = 1e-10
 #: Residual to reach there.
@@ -52,10 +51,14 @@ Operator = Callable[[Floats], Floats]
 
 def matrix_correlation(matrix: Floats, prior: Floats) -> Bracket:
     """Maximal correlation of input and output of a matrix."""
-    seen = prior > 0.0
-    matrix, p = (matrix, prior) if seen.all() else (matrix[seen], prior[seen])
-    p = p / p.sum()
-    return excess_correlation(matrix - matrix[np.argmax(p)], p, (p * SCALE) @ matrix)
+    matrix, B = np.require(matrix, np.float64, ["C", "W"]), np.empty(matrix.shape)
+    norm, before, inputs = kernels.weighted_joint(matrix, prior, B)
+    if inputs <= 1:
+        return Bracket(0.0, 0.0)
+    if inputs < len(B):
+        seen = prior > 0.0
+        return matrix_correlation(matrix[seen], prior[seen])
+    return _weighted_correlation(B, norm, before)
 
 
 def shrinking_correlation(gap: float, off: float, law: Floats) -> Bracket:
@@ -77,22 +80,20 @@ def excess_correlation(excess: Floats, p: Floats, q: Floats) -> Bracket:
     excess may belong to distributions that differ by less, unless all rows are zero.
     """
     occurs = q > 0.0
-    excess, q = excess[:, occurs], q[occurs]
+    excess, q = np.ascontiguousarray(excess[:, occurs]), q[occurs]
     if len(p) == 1 or not excess.any():
         return Bracket(0.0, 0.0)
-    weight = np.sqrt(p * SCALE)[:, None] / np.sqrt(q)
-    # Rows minus the most likely one: its own errors, with the largest weight, are then zero.
-    likely = np.argmax(p)
-    size = np.abs(excess) + np.abs(excess[likely])
-    size[likely] = 0.0
-    excess = excess - excess[likely]
-    with np.errstate(over="ignore"):  # an output as rare as e^-745: then the bracket is wide
-        before = np.linalg.norm(weight * size)
-        for _ in range(2):  # the second pass removes the rounding error of the first
-            excess = excess - p @ excess
-        B = weight * excess
-        # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2.
-        rho = _certified(B, roundoff(16.0) * float(before + np.linalg.norm(B)) + _UNDERFLOW)
+    B = np.empty(excess.shape)
+    return _weighted_correlation(B, *kernels.weighted_excess(excess, p, q, B))
+
+
+def _weighted_correlation(B: Floats, norm: float, before: float) -> Bracket:
+    """Maximal correlation from B, its norm and the norm before centring.
+
+    An output as rare as e^-745 makes the second norm infinite. The bracket is then wide.
+    """
+    # Entries have errors of a few ulp of their sizes before and after centring, q of N + 2.
+    rho = _certified(B, roundoff(16.0) * (before + norm) + _UNDERFLOW)
     lower = math.sqrt(max(rho.lower**2 - UNSUMMED**2, 0.0))  # rows that do not sum to one
     return Bracket(lower, rho.upper)
 
@@ -129,6 +130,8 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
     g = (s + 2) u (Rump 2006). The error of G = B B' is at most L u times the squared Frobenius
     norm. The relative width is about s^2 u.
     """
+    if min(B.shape) <= _FULL:
+        return kernels.spectral_bounds(np.ascontiguousarray(B))
     B = B if B.shape[0] <= B.shape[1] else B.T
     size, length = B.shape
     if not B.any():
@@ -140,8 +143,7 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
         return scale * norm.lower, scale * norm.upper
     frobenius = raised(float(np.linalg.norm(B)), 4.0 * B.size)
     gram = B @ B.T
-    full = size <= _FULL  # otherwise a vector accurate to 1e-7 gives the value to 1e-14
-    top = _leading(gram.copy()) if full else _top(lambda v: gram @ v, size, 1e-7)
+    top = _top(lambda v: gram @ v, size, 1e-7)  # its value is accurate to 1e-14
     reached = float(np.linalg.norm(top @ B)) - roundoff(size) * frobenius
     lower = max(reached, 0.0) / (raised(float(np.linalg.norm(top)), 4.0 * (size + length)))
     noise = 1.01 * roundoff(length) * frobenius**2
@@ -156,29 +158,6 @@ def norm_bounds(B: Floats) -> tuple[float, float]:
         bound = mu + 1.01 * sum_error(size, 4) * size * mu + noise
         return scale * lower, scale * min(raised(math.sqrt(bound), 4.0), frobenius)
     return scale * lower, scale * frobenius
-
-
-def _leading(gram: Floats) -> Floats:
-    """Vector for the largest eigenvalue of a small symmetric matrix, which is overwritten.
-
-    LAPACK's routine for all eigenvectors uses threads from about 25 columns on. They are slow on
-    busy cores. The routine for tridiagonal matrices has no threads.
-    """
-    if len(gram) <= _TINY:
-        return np.asarray(np.linalg.eigh(gram)[1][:, -1])
-    from scipy.linalg import eigh_tridiagonal
-
-    from fastpriv.kernels import reflected, tridiagonal
-
-    diagonal, beside, mirrors = tridiagonal(gram)
-    last = len(gram) - 1
-    try:
-        vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))[1]
-    except np.linalg.LinAlgError:  # bisection may fail if many eigenvalues are equal
-        vectors = eigh_tridiagonal(diagonal, beside, lapack_driver="stev")[1]
-    top = np.ascontiguousarray(vectors[:, -1])
-    reflected(mirrors, top)
-    return top
 
 
 def lanczos(apply: Operator, adjoint: Operator, size: int) -> Bracket:

@@ -10,10 +10,12 @@ worst database. The solver's R and multipliers are repaired, and bound the optim
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
+from fastpriv import kernels
 from fastpriv._core.highs import Rows, minimise
 from fastpriv._core.rounding import LEAST, roundoff, sum_error
 from fastpriv._core.validation import Floats
@@ -46,10 +48,11 @@ def deficiency(
         size, seen = len(A), np.flatnonzero(prior > 0.0)
         A, B, prior = A[seen], B[seen], prior[seen]
     if not bounded:  # a channel with A R = B needs no program
-        solved = np.asarray(np.linalg.lstsq(A, B, rcond=None)[0], np.float64)
-        R, upper = _repaired(A, B, solved, prior)
-        if upper <= _SOLVED:
-            return Deficiency(0.0, upper, R, None, None)
+        for solve in (np.linalg.solve, _least_squares):
+            with suppress(np.linalg.LinAlgError):  # not square, or singular
+                R, upper = _repaired(A, B, np.asarray(solve(A, B), np.float64), prior)
+                if upper <= _SOLVED:
+                    return Deficiency(0.0, upper, R, None, None)
     program = _missing_mass if bounded else _variation
     values, prices, weights = program(A, B, prior, seconds)
     R, upper = (_repaired_part if bounded else _repaired)(A, B, values, prior)
@@ -64,6 +67,11 @@ def deficiency(
     if prior is not None:
         utility, law = _spread(utility, seen, size), _spread(law, seen, size)
     return Deficiency(lower, upper, R, law, utility)
+
+
+def _least_squares(A: Floats, B: Floats) -> Floats:
+    """Return the R of smallest norm with the smallest |A R - B|."""
+    return np.asarray(np.linalg.lstsq(A, B, rcond=None)[0], np.float64)
 
 
 def _spread(values: Floats, places: np.ndarray, size: int) -> Floats:
@@ -169,12 +177,9 @@ def _rows(places: list[np.ndarray], entries: list[Floats], lower: Floats, upper:
 
 def _repaired(A: Floats, B: Floats, values: Floats, prior: Floats | None) -> tuple[Floats, float]:
     """Return a channel R, and its mean or largest total variation, rounded up."""
-    R = np.maximum(values, 0.0)
-    totals = R.sum(axis=1, keepdims=True)
-    R = np.where(totals > 0.0, R / np.where(totals > 0.0, totals, 1.0), 1.0 / R.shape[1])
-    reached = A @ R
-    error = sum_error(A.shape[1], 4) * (B + reached) + A.shape[1] * LEAST
-    missing = (np.maximum(B - reached, 0.0) + error).sum(axis=1)
+    R, missing = np.array(values, order="C"), np.empty(len(B))
+    A, B = (np.require(part, np.float64, ["C", "W"]) for part in (A, B))
+    kernels.processing_gap(A, B, R, missing)
     whole = missing.max() if prior is None else prior @ missing
     return R, min(float(whole) * (1.0 + sum_error(sum(B.shape), 8)), 1.0)
 

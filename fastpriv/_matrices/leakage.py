@@ -90,8 +90,10 @@ def matrix_leakages(
             logs = np.log(prior / prior.sum()) if logs is None else logs
             ends, mean = np.log([most[rare], least[rare]]), log_law(matrix[:, rare], logs)
         off = log_error(logs, error) + roundoff(64.0) * (np.abs(ends[0]) + np.abs(mean))
-        up[rare] = np.maximum(ends[0] - mean, 0.0) + off
-        down[rare] = np.maximum(mean - ends[1], 0.0) + off
+        # An output that is equally likely everywhere leaks nothing.
+        apart = most[rare] > least[rare]
+        up[rare] = np.where(apart, np.maximum(ends[0] - mean, 0.0) + off, 0.0)
+        down[rare] = np.where(apart, np.maximum(mean - ends[1], 0.0) + off, 0.0)
     slack = sum_error(2 * len(p), 16) + 4.0 * error
     if error > 0.0:  # the entries have lost the digits that a second pass could save
         both = [raised(np.maximum(v, 0.0), 8.0) + slack for v in (up, down)]

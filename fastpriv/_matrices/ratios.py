@@ -185,7 +185,7 @@ def joint_laws(first: Floats, second: Floats) -> Floats:
     check.fits(
         first.size * second.shape[1],
         f"a table of {first.shape[1]} times {second.shape[1]} outputs together",
-        "compose channels of one query, or channels that act row by row, or bound the sum with "
+        "compose channels of one query, or channels that act on each record, or bound the sum with "
         "composition_bound",
         check.MAX_MATRIX,
     )

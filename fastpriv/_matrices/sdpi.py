@@ -34,9 +34,8 @@ from fastpriv.results import Bracket, SdpiConstant
 
 #: Most inputs that are searched.
 _LARGEST = 8
-#: Most cells that wait, and room for them at first: few enough for Python to interpret the kernel.
+#: Most cells that wait.
 _WAITING = 4096
-_FEW = 24
 #: Cells between two checks of the time.
 _ROUND = 50
 #: Seeded random starts.
@@ -222,13 +221,9 @@ class SdpiSearch:
 
     def _offer(self, laws: Floats, ratios: Floats) -> None:
         """Raise the best of some distributions, and keep those that are far from others."""
-        order = np.argsort(-ratios)
-        kept: list[Floats] = []
-        most = _KEPT if len(self.ratios.p) <= _LARGEST else _KEPT_LARGE
-        for r in laws[order]:
-            if len(kept) < most and all(np.abs(r - other).max() > _APART for other in kept):
-                kept.append(r)
-        for r in kept:
+        kept = np.empty(_KEPT if len(self.ratios.p) <= _LARGEST else _KEPT_LARGE, np.int64)
+        count = kernels.sdpi_apart(laws, np.argsort(-ratios), _APART, kept)
+        for r in laws[kept[:count]]:
             peak = self._peak(r)
             if peak is not None:
                 self.peaks.append(peak)
@@ -270,7 +265,7 @@ class SdpiSearch:
             if min(np.abs(u - other).max() for other in points) > _SAME:
                 points.append(u)
         touched = np.array(points[:16])
-        cells, better = np.zeros((max(_FEW, size + 2), size, size)), np.zeros(size)
+        cells, better = np.zeros((3 * size, size, size)), np.zeros(size)
         corners = np.eye(size) - p
         for x in range(size):
             cells[x, 1:] = np.delete(corners, x, axis=0)
@@ -279,7 +274,7 @@ class SdpiSearch:
             each, most = _FIRST_ROUND, _OPEN * size
         while 0 < count <= most and meter.used() < meter.limit:
             if count > len(cells) - 2:
-                cells = np.concatenate([cells, np.zeros((_WAITING - len(cells), size, size))])
+                cells = np.concatenate([cells, np.zeros_like(cells)])
             count, used = kernels.sdpi_cells(
                 cells, count, W, p, q, weights, level, touched, each, better
             )

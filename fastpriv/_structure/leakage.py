@@ -96,6 +96,20 @@ def tilted(prior: Floats, logs: Floats | None, tilt: Floats) -> tuple[Floats, Fl
     return np.exp(logs - top), logs - top, top
 
 
+def _among(occurs: np.ndarray, kernels: Sequence[RowKernel]) -> tuple[list[RowKernel], Ints]:
+    """Omit values that no database has: entries relative to theirs would have larger errors.
+
+    Also returns the databases that are left.
+    """
+    fewer, left, before = [], np.zeros(1, dtype=np.int64), 1
+    for kernel in kernels:
+        m = kernel.shape[0]
+        values = np.flatnonzero(occurs.reshape(before, m, -1).any(axis=(0, 2)))
+        fewer.append(kernel.among(values))
+        left, before = np.add.outer(m * left, values).reshape(-1), before * m
+    return fewer, left
+
+
 def vector_leakages(
     prior: Floats,
     kernels: Sequence[RowKernel],
@@ -108,6 +122,10 @@ def vector_leakages(
     W[x, y] e^tilt[x], up to a factor for every y.
     """
     occurs = prior > 0 if logs is None else logs > -math.inf
+    if not occurs.all():
+        kernels, kept = _among(occurs, kernels)
+        prior, occurs = prior[kept], occurs[kept]
+        logs, tilt = (None if part is None else part[kept] for part in (logs, tilt))
     weights, bonus = prior, np.zeros_like(prior)
     own = 0.0 if logs is None else roundoff(64.0)  # of the logs, if they were added up
     if tilt is not None:

@@ -130,7 +130,8 @@ def _lengths(neighbours: Any, size: int) -> Floats:
         sparse = neighbours.tocoo()
         if sparse.shape != (size, size):
             raise InvalidInput(
-                f"neighbours must relate {size} inputs to each other, got shape {sparse.shape}"
+                f"neighbours must be a {size} x {size} matrix, a row for each input; got shape "
+                f"{sparse.shape}"
             )
         edges = np.stack([sparse.row, sparse.col], axis=1)[sparse.data != 0]
         data = sparse.data[sparse.data != 0]

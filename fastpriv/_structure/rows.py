@@ -108,6 +108,10 @@ class RowKernel:
         parts = (self.matrix, self.relative, self.log_relative, self.loss)
         return RowKernel.of(*(np.ascontiguousarray(part[:, [y]]) for part in parts))
 
+    def among(self, values: Ints) -> RowKernel:
+        """Return the channel of some values, relative to the largest entries of these values."""
+        return RowKernel(self.matrix[values])
+
     @classmethod
     def of(cls, matrix: Floats, relative: Floats, log_relative: Floats, loss: Floats) -> RowKernel:
         """Make a kernel whose entries relative to the column maxima are known better than W."""
@@ -231,6 +235,14 @@ class Symmetric(RowKernel):
         if value == 0.0 and self.gap > 0.0:  # or less than the smallest double
             return LEAST if ((given > 0.0).sum(axis=1) > 1).any() else 0.0
         return value
+
+    def among(self, values: Ints) -> RowKernel:
+        """Return the channel of some values: all others come out equally likely."""
+        near = np.isin(np.arange(self.m), values)
+        parts = ((self.relative, 1.0), (self.log_relative, 0.0), (self.loss, 0.0))
+        return RowKernel.of(
+            self.matrix[values], *(np.where(near, part[values], even) for part, even in parts)
+        )
 
     def largest_ratio(self) -> tuple[float, int, int]:
         """Return epsilon, for any two values."""
@@ -427,6 +439,12 @@ class TiltedRow(RowKernel):
     def log_relative(self) -> Floats:
         """Log of W[s, y] / max W[., y]."""
         return np.where(self.occurs, self.logs - self.logs.max(axis=0), -math.inf)
+
+    def among(self, values: Ints) -> RowKernel:
+        """Return the channel of some values, from the logarithms."""
+        logs = self.logs[values]
+        logs = np.where(self.occurs, logs - logs.max(axis=0), -math.inf)
+        return RowKernel.of(self.matrix[values], np.exp(logs), logs, -np.expm1(logs))
 
     @cached_property
     def relative(self) -> Floats:

@@ -22,6 +22,9 @@ from fastpriv._core.validation import Floats, Ints
 from fastpriv._structure.counts import composition_index, compositions, log_multinomial
 from fastpriv.spaces import Space
 
+#: Most databases for which the places of all pairs are kept: half a megabyte.
+_KEPT = 256
+
 Counts = tuple[tuple[int, ...], ...]  # per block, how many records hold each value
 
 
@@ -210,14 +213,28 @@ class Stack(NamedTuple):
 
 def expand(types: Types, classes: list[Classes], entries: list[Floats]) -> Floats:
     """Return W[x, y] for all databases x and y, from the entry of each class. Cost O(N^2 n)."""
+    size = math.prod(m ** len(rows) for rows, m in zip(*types.blocks, strict=True))
+    places = _places(types.blocks) if size <= _KEPT else _listed_places(types, classes)
+    return np.asarray(np.concatenate(entries)[places])
+
+
+@lru_cache(maxsize=8)
+def _places(blocks: Blocks) -> Ints:
+    """Return the places of a small matrix, which the programs of a curve share."""
+    types = types_of(blocks)
+    return _listed_places(types, [classes_against(kind, types) for kind in types.counts])
+
+
+def _listed_places(types: Types, classes: list[Classes]) -> Ints:
+    """Return where the entry of x and y stands among the entries of all classes."""
     sizes = np.empty(sum(map(len, types.blocks.rows)), dtype=np.int64)
     for rows, m in zip(types.blocks.rows, types.blocks.sizes, strict=True):
         sizes[list(rows)] = m
     space = Space(sizes)
     x = space.rows(np.arange(space.size))
     kinds = types.number(x)
-    matrix = np.empty((space.size, space.size))
+    starts = np.cumsum([0, *(len(c.row) for c in classes)])
+    places = np.empty((space.size, space.size), dtype=np.int64)
     for y in range(space.size):
-        numbers = classes[kinds[y]].number(x, x[y], types.blocks)
-        matrix[:, y] = entries[kinds[y]][numbers]
-    return matrix
+        places[:, y] = classes[kinds[y]].number(x, x[y], types.blocks) + starts[kinds[y]]
+    return places

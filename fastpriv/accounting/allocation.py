@@ -31,7 +31,7 @@ def random_allocation(
     *,
     relation: str | None = None,
 ) -> PrivacyProfile:
-    """Profile of noise on batches, with each record in k random batches of every epoch.
+    """Return the profile of noise on batches, each record being in k random batches of an epoch.
 
     In every epoch, each record is assigned to k of the t batches, uniformly and independently of
     the other records and of earlier epochs. Noise is added to the sum of each batch. For k = 1,
@@ -55,7 +55,8 @@ def random_allocation(
         Number k of batches with the same record, at most t.
     relation : {"add-or-remove", "replace-special", "replace-one"}
         Which databases are neighbours; the default is the relation of the profile. For
-        "replace-one", the upper bound removes one record and adds another one.
+        "replace-one", the upper bound removes one record and adds another one. No pair of records
+        is known to attain it: with noise 1 and 100 batches, epsilon at 1e-6 is 0.976 to 1.432.
 
     Returns
     -------
@@ -70,7 +71,8 @@ def random_allocation(
 
         For 1 < k < t, the upper bound is a composition of k steps, each with one of floor(t/k) or
         ceil(t/k) batches. The lower bound is a test by a sum of scores. The two differ by some per
-        cent. For k = t, any profile is composed t times.
+        cent: 6.50 to 6.90 for 10 of 100 batches with noise 1. A tighter upper bound for such k is
+        open. For k = t, any profile is composed t times.
 
     Notes
     -----

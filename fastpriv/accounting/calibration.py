@@ -29,8 +29,12 @@ _FAR, _NEAR = 4.0, 1.25
 #: The first step from a threshold of rough estimates, as a ratio.
 _CLOSE = 1.01
 #: Relative accuracy of that threshold, and the most estimates that are made for it.
-_ROUGH = 1e-3
+_ROUGH = 1e-2
 _ROUGH_TRIES = 60
+#: The accuracy of the threshold of near estimates, as a share of the tolerance.
+_NEARLY = 0.1
+#: Most secant steps to that threshold.
+_SECANTS = 12
 
 
 class _NoEstimate(Exception):
@@ -95,7 +99,7 @@ def calibrate(
     >>> import fastpriv as fp
     >>> of = fp.accounting.PrivacyProfile.gaussian
     >>> fp.accounting.calibrate(lambda noise: of(noise), epsilon=1.0, delta=1e-6)
-    Bracket(4.224678888, 4.22467889)
+    Bracket(4.224678887, 4.224678892)
     >>> steps = fp.accounting.calibrate(
     ...     lambda n: of(1.0, 0.01).self_compose(n), epsilon=2.0, delta=1e-5, parameter="steps")
     >>> steps
@@ -106,7 +110,10 @@ def calibrate(
     True
     """
     if not callable(make):
-        raise InvalidInput(f"make must be a function that returns a profile, got {described(make)}")
+        raise InvalidInput(
+            f"make must be a function that returns a profile; got {described(make)}. For Gaussian "
+            "noise give PrivacyProfile.gaussian."
+        )
     goal = _goal(
         {"epsilon": epsilon, "delta": delta},
         {"advantage": advantage},
@@ -171,7 +178,7 @@ class _Goal(NamedTuple):
     remedy: str
     fpr: float | None = None
     #: Returns about this number, to start a search; NaN if that is not cheap.
-    rough: Callable[[PrivacyProfile], float] | None = None
+    rough: Callable[[PrivacyProfile, bool], float] | None = None
 
     def at(self, t: float) -> _Goal | None:
         """Return delta(t) <= tpr - e^t fpr, which is sufficient for every t; None if impossible."""
@@ -199,7 +206,7 @@ def _goal(*kinds: dict[str, float | None]) -> _Goal:
         limit = check.real(kind["delta"], "delta", least=0.0, most=1.0)
         words = f"({level:g}, {limit:g})"
         remedy = "a larger epsilon or delta"
-        rough = lambda made: made.cases.rough(level)  # noqa: E731
+        rough = lambda made, near: made.cases.rough(level, near)  # noqa: E731
         return _Goal(lambda made: made.delta(level), limit, words, remedy, None, rough)
     if "advantage" in kind:
         limit = check.real(kind["advantage"], "advantage", least=0.0, most=1.0)
@@ -291,10 +298,11 @@ class _Search:
         The first value is the larger one if more is more private.
         """
         factor = self._ratio if self._better else 1.0 / self._ratio
+        growth = 4.0 if self._ratio < _NEAR else 1.0  # close estimates may be off
         x = self.start
         if self.good(x):
             while self.good(x):
-                best, x = x, x / factor
+                best, x, factor = x, x / factor, factor**growth
                 if not self.least <= x <= self.most:
                     x = min(max(x, self.least), self.most)
                     if self.good(x):
@@ -302,7 +310,7 @@ class _Search:
                     break
             return best, x
         while not self.good(x):
-            worst, x = x, x * factor
+            worst, x, factor = x, x * factor, factor**growth
             if not self.least <= x <= self.most:
                 x = min(max(x, self.least), self.most)
                 if not self.good(x):
@@ -334,34 +342,62 @@ class _Search:
         refuted = self._refuted(good + gap, abs(gap))
         return Bracket(min(good, refuted), max(good, refuted))
 
-    def _start_roughly(self) -> None:
-        """Start near the threshold of rough estimates, if there are any."""
-        rough, target = self._goal.rough, self._limit
-        if rough is None or not target > 0.0 or self._ratio != _FAR:
+    def _start_roughly(self, tolerance: float) -> None:
+        """Start near the threshold of rough estimates, if there are any, and then of near ones."""
+        if self._goal.rough is None or not self._limit > 0.0 or self._ratio != _FAR:
             return
+        first = self.start if self._better else 1.0 / self.start
+        top = self.most if self._better else 1.0 / self.least
         tried = 0
 
-        def value(y: float) -> float:
+        def rough(y: float) -> float:
             nonlocal tried
             tried += 1
-            if not y > 0.0:
-                raise _NoEstimate
-            x = min(max(y if self._better else 1.0 / y, self.least), self.most)
-            found = rough(self._profile(x)) if tried <= _ROUGH_TRIES else math.nan
-            if not found >= 0.0:
-                raise _NoEstimate
-            return found
+            return self._estimate(y if tried <= _ROUGH_TRIES else math.nan, False)
 
         with suppress(_NoEstimate):
-            first = self.start if self._better else 1.0 / self.start
-            top = self.most if self._better else 1.0 / self.least
-            y = crossing(value, target, first, top, 0.5 * first, relative=_ROUGH)[1]
-            if 0.0 < y < top:
-                self.start, self._ratio = (y if self._better else 1.0 / y), _CLOSE
+            y = crossing(rough, self._limit, first, top, 0.1 * first, relative=_ROUGH)[1]
+            if not 0.0 < y < top:
+                return
+            self.start, self._ratio = (y if self._better else 1.0 / y), _CLOSE
+            y = self._secant(y, _NEARLY * tolerance)
+            self.start, self._ratio = (y if self._better else 1.0 / y), 1.0 + 0.5 * tolerance
+
+    def _estimate(self, y: float, near: bool) -> float:
+        """Return an estimate of the number that is limited; more y is more private."""
+        if not y > 0.0:
+            raise _NoEstimate
+        x = min(max(y if self._better else 1.0 / y, self.least), self.most)
+        assert self._goal.rough is not None
+        value = self._goal.rough(self._profile(x), near)
+        if not value >= 0.0:
+            raise _NoEstimate
+        return value
+
+    def _secant(self, y: float, relative: float) -> float:
+        """Return the threshold of near estimates, by secant steps on logarithms."""
+        at, value = math.log(y), self._distance(y)
+        following = at + _ROUGH
+        for _ in range(_SECANTS):
+            last, before = at, value
+            at, value = following, self._distance(math.exp(following))
+            if value == before:
+                raise _NoEstimate
+            following = at - value * (at - last) / (value - before)
+            if abs(following - at) <= relative:
+                return math.exp(following)
+        raise _NoEstimate
+
+    def _distance(self, y: float) -> float:
+        """Return the logarithm of a near estimate over the limit."""
+        value = self._estimate(y, True)
+        if value == 0.0:
+            raise _NoEstimate
+        return math.log(value / self._limit)
 
     def reals(self, tolerance: float) -> Bracket:
         """Return the bracket of a real parameter."""
-        self._start_roughly()
+        self._start_roughly(tolerance)
         good, bad = self._ends()
         if good == bad:
             return Bracket(good, good)
@@ -410,7 +446,7 @@ class _Search:
 
     def _integer_ends(self) -> tuple[float, float]:
         if not self.good(1.0):
-            raise Infeasible(f"one step does not give {self._goal.words}; add noise")
+            raise Infeasible(f"one step does not give {self._goal.words}. Add noise.")
         x = 1.0
         while self.good(4.0 * x):
             x *= 4.0

@@ -24,7 +24,7 @@ def pml_chain(
     prior: Distribution | ArrayLike,
     releases: Iterable[tuple[AbstractChannel | ArrayLike, ArrayLike]],
 ) -> Floats:
-    """Pointwise maximal leakage of observed outputs, after each output.
+    """Compute the pointwise maximal leakage of observed outputs, after each output.
 
     l(X -> (y_1, .., y_i)) = ln max_x p(y_1|x) .. p(y_i|x) / p(y_1, .., y_i), over databases x with
     positive probability. It is at most the sum of the leakages of the single outputs, each under
@@ -62,7 +62,7 @@ def pml_chain(
             channel, y = release
         except (TypeError, ValueError):
             raise InvalidInput(
-                f"every release must be a pair (channel, y), got {described(release)}"
+                f"every step must be a pair (channel, y); got {described(release)}"
             ) from None
         mechanism, law = as_pair(channel, prior if law is None else law)
         seen.append((mechanism, output_rows(mechanism, y)))

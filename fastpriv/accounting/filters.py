@@ -77,7 +77,10 @@ class _Spends:
         if store.genesis["about"] != dict(about):
             given = described(store.genesis["about"] or "a ledger with a budget of its own")
             store.close()
-            raise InvalidInput(f"{store.name} is not of {described(dict(about))}; it is of {given}")
+            raise InvalidInput(
+                f"{store.name} must be of {described(dict(about))}; it is of {given}. Open it "
+                "with those, or give another path."
+            )
         self._ledger = Ledger.of_store(store)
 
     @property
@@ -501,7 +504,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
     if isinstance(release, tuple | list):
         if len(release) != 2:
             raise InvalidInput(
-                f"a release is a level or (epsilon, delta), got {described(release)}"
+                f"step must be a level or (epsilon, delta); got {described(release)}"
             )
         epsilon, delta = release
     elif isinstance(release, Real | Decimal):

@@ -30,7 +30,7 @@ _ENTRIES = 1 << 22
 
 
 def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
-    """Profile of n people who randomise their own records by a channel and are then shuffled.
+    """Return the profile of n records that are randomised by a channel and then shuffled.
 
     Neighbours differ in the value of one record, x or x'. Every other message y has at least the
     probability w(y) = min over x of W(y|x), whatever the record. This w is the privacy blanket of
@@ -81,8 +81,8 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     given = as_channel(channel)
     if given.space.n != 1:
         raise InvalidInput(
-            f"a local randomiser reads one row, got a channel of {given.space.n} rows; shuffle the "
-            "channel of one person"
+            "channel must be a local mechanism on one record; got a channel on "
+            f"{given.space.n} records. Give the channel of one person."
         )
     laws, alike = _laws(given)
     _check_size(*laws.shape)
@@ -150,6 +150,7 @@ def _check_size(k: int, m: int) -> None:
     """Refuse randomisers with too many pairs of distributions."""
     if (k > _VALUES and k**3 * m > _ENTRIES) or k * k * m > _ENTRIES:
         raise TooLarge(
-            f"a local randomiser of {k} values and {m} outputs has too many triples of laws "
-            "to shuffle; use k-ary randomised response, or merge values or columns"
+            f"a local mechanism of {k} values and {m} outputs has too many triples of "
+            "distributions to shuffle; use k-ary randomised response, or merge values or "
+            "columns"
         )

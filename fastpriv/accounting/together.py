@@ -37,7 +37,7 @@ _POWER = 32.0
 
 
 def parallel(*profiles: PrivacyProfile, fixed_parts: bool = False) -> PrivacyProfile:
-    """Profile of mechanisms on disjoint parts of the data: the largest curve, not a composition.
+    """Return the profile of mechanisms on disjoint parts of the data: the largest curve.
 
     Every record is in at most one part, and its part depends on the record alone, not on the rest
     of the data or on earlier outputs. If a record is added or removed, or replaced by a blank, one
@@ -108,7 +108,7 @@ def _mu_square(profile: PrivacyProfile) -> float | None:
 def best_of_runs(
     profile: PrivacyProfile, mean_runs: float, distribution: str = "geometric"
 ) -> PrivacyProfile:
-    """Profile of the best output of a random number of runs, such as a search for hyperparameters.
+    """Return the profile of the best of a random number of runs, such as a hyperparameter search.
 
     The number of runs K is drawn before, and is not shown. Only the best run is published, by any
     score computed from its output. A fixed number of runs has no such bound: it costs as much as
@@ -146,7 +146,7 @@ def partition_selection(
     *,
     relation: str = ADDED,
 ) -> PrivacyProfile:
-    """Profile of the publication of partitions whose noisy number of records exceeds a threshold.
+    """Return the profile of publishing partitions whose noisy counts exceed a threshold.
 
     Only partitions with records are looked at, such as the groups of a GROUP BY. A record is in at
     most k partitions and counts one in each. If j of them have no other record, they are published

@@ -127,7 +127,10 @@ def to_pld(
     result = privacy_loss_distribution.identity(width)
     for step, count in profile.parts.items():
         if not isinstance(step, FiniteStep):
-            raise InvalidInput("only channels and declared levels become loss distributions here")
+            raise InvalidInput(
+                "a loss distribution is made here of channels and declared levels only. Use "
+                "ProfileAccountant for other steps."
+            )
         pmf = _pmf(step.upper, width)
         result = result.compose(
             privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(count)
@@ -138,7 +141,10 @@ def to_pld(
 def _pmf(measure: DiscreteLosses, width: float) -> Any:
     """Return a measure with its losses rounded up to multiples of a width."""
     if measure.top > 1e9 * width:
-        raise InvalidInput(f"losses up to {measure.top:g} need a wider grid than {width:g}")
+        raise InvalidInput(
+            f"value_discretization_interval must be larger: losses up to {measure.top:g} do "
+            f"not fit on a grid of {width:g}. Use ProfileAccountant, which needs no grid."
+        )
     steps = np.ceil(measure.losses / width).astype(np.int64)
     steps += steps * width < measure.losses
     masses = raised(np.exp(measure.logs).astype(np.float64), 4.0)

@@ -24,7 +24,7 @@ from fastpriv.errors import (
     did_you_mean,
 )
 from fastpriv.measures.inputs import as_channel, as_pair
-from fastpriv.notions.implications import derive, facts_of
+from fastpriv.notions.implications import facts_of, follow, steps_to
 from fastpriv.notions.notion import Notion
 from fastpriv.notions.registry import NOTIONS, RELATED
 from fastpriv.priors import Dense, Distribution
@@ -226,10 +226,10 @@ def _chosen(notions: Iterable[str] | None) -> frozenset[str]:
         )
     for name in names:
         if not isinstance(name, str) or name not in LINES:
-            known = did_you_mean(name, LINES) if isinstance(name, str) else ""
+            advice = did_you_mean(name, LINES) or ". Leave notions out to measure all."
             raise InvalidInput(
                 f'notions must be slugs that audits measure, such as "dp"; got '
-                f"{described(name)}{known}. Leave notions out to measure all."
+                f"{described(name)}{advice}"
             )
     return frozenset(names)
 
@@ -274,20 +274,25 @@ def _implied(
         facts = facts_of(prior, mechanism.space.n)
     except TooLarge:  # the prior's facts would take too much
         facts = facts_of(None, mechanism.space.n)
-    best: dict[str, Implied] = {}
+    followed = {}
+    best: dict[str, tuple[float, str]] = {}
     for premise in RELATED:
         if premise == "leakage-factor" or premise not in levels:
             continue  # the factor is the mutual information in another unit
-        if not math.isfinite(top(levels[premise].value)):
+        given = top(levels[premise].value)
+        if not math.isfinite(given):
             continue
-        derived = derive(top(levels[premise].value), premise, facts)
-        for notion in derived.steps:
-            if notion == "maximal-leakage" and not facts.full_support:
+        followed[premise] = follow(given, premise, facts)
+        for notion, level in followed[premise][0].items():
+            if notion == premise or (notion == "maximal-leakage" and not facts.full_support):
                 continue  # measured over all databases, implied over those that can occur
-            known = best.get(notion)
-            level = derived.levels[notion]
-            if math.isfinite(level) and (known is None or level < known.level):
-                measured = levels[notion].value if notion in levels else None
-                chain = tuple(derived.chain(notion))
-                best[notion] = Implied(notion, level, premise, chain, measured)
-    return [best[notion] for notion in RELATED if notion in best]
+            if math.isfinite(level) and (notion not in best or level < best[notion][0]):
+                best[notion] = level, premise
+    implied = []
+    for notion in RELATED:
+        if notion in best:
+            level, premise = best[notion]
+            measured = levels[notion].value if notion in levels else None
+            chain = steps_to(notion, *followed[premise])
+            implied.append(Implied(notion, level, premise, chain, measured))
+    return implied

@@ -57,7 +57,7 @@ class Sampler(ABC):
         given = check.codes(rows, self.space.sizes, self.space.m)
         if given.ndim != 2:
             raise InvalidInput(
-                f"rows must have shape (k, n), got {given.shape}; one row: rows[None]"
+                f"rows must have shape (k, n); got {given.shape}. For one database give rows[None]."
             )
         return self.draw(given, random_source(rng))
 
@@ -196,7 +196,7 @@ class AbstractChannel(Defined, Sampler, family="channel"):
         check.fits(
             self.space.size * self.output_count,
             f"the matrix of {self!r}",
-            "use fewer rows, or measures that this channel answers without its matrix",
+            "use fewer records, or measures that this channel answers without its matrix",
             check.MAX_MATRIX,
         )
 

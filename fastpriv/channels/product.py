@@ -38,7 +38,7 @@ SEARCHED = 1 << 20
 
 
 class ProductChannel(AbstractChannel):
-    """A mechanism that acts on every record by itself, W[x, y] = product of factors[i][x_i, y_i].
+    """Independent mechanisms on the records: W[x, y] = product of factors[i][x_i, y_i].
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from fastpriv._structure.counts import log_binomials, log_multinomials
 from fastpriv.priors import Dense, Distribution, Exchangeable, Product
 from fastpriv.priors.sums import (
     Odds,
+    group_odds,
     group_score_law,
     histogram_law,
     histogram_scores,
@@ -122,8 +123,8 @@ class Query(ABC):
     def surprise(self, prior: Distribution) -> Floats:
         """Return the sum of p(x) ln p(x) over the databases with each answer."""
 
-    def odds(self, prior: Distribution) -> Odds | None:
-        """Return the largest p(x)/p(x') of neighbours by their answers; None if listed."""
+    def odds(self, prior: Distribution, k: int = 1) -> Odds | None:
+        """Return the largest p(x)/p(x') by both answers, up to k records apart; None if listed."""
         return None
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats] | None:
@@ -179,7 +180,7 @@ class Query(ABC):
         check.fits(
             self.space.size * self.space.n,
             f"the list of all databases of {self.space!r}, which this measure needs,",
-            "use fewer rows, or measures that a count, sum or histogram answers without it",
+            "use fewer records, or measures that a count, sum or histogram answers without it",
         )
         return self.of(self.space.rows(np.arange(self.space.size)))
 
@@ -262,7 +263,9 @@ class Listed(Query):
             return [Candidates((), [(), ()], [seen, seen])]
         groups = list(unlike_groups(self._kinds, k))
         work = len(groups) * self.space.size
-        check.fits(work, f"the list of all databases for all groups of {k} rows", "use fewer rows")
+        check.fits(
+            work, f"the list of all databases for all groups of {k} rows", "use fewer records"
+        )
         problems = []
         for group in groups:
             shape = [sizes[i] for i in group]
@@ -308,7 +311,7 @@ def unlike_groups(kinds: Ints, k: int) -> Iterator[Group]:
     """Yield one group of k records for each choice of how many records of each kind it has."""
     members = [np.flatnonzero(kinds == t).tolist() for t in np.unique(kinds)]
     number = math.comb(min(len(members) + k - 1, len(kinds)), k)
-    check.fits(number, "the list of different groups", "use fewer rows", _GROUPS)
+    check.fits(number, "the list of different groups", "use fewer records", _GROUPS)
     for chosen in itertools.combinations_with_replacement(range(len(members)), k):
         used = Counter(chosen)
         if all(c <= len(members[t]) for t, c in used.items()):
@@ -389,7 +392,7 @@ class Sum(Query):
         if key not in self._powers:
             top = int(self.scores[t].max())
             work = count * len(self.scores[t]) * (count * top + 1)
-            check.fits(work, "the search for reachable sums", "use fewer rows", _STEPS)
+            check.fits(work, "the search for reachable sums", "use fewer records", _STEPS)
             ways = np.zeros(count * top + 1, dtype=np.int64)
             ways[0] = 1
             for done in range(count):
@@ -453,9 +456,9 @@ class Sum(Query):
         """Return the sum of p(x) ln p(x) over the databases with each sum."""
         return score_surprise(prior, self.scores, self.which)
 
-    def odds(self, prior: Distribution) -> Odds | None:
-        """Return the largest p(x)/p(x') of neighbours by their sums, in the prior's structure."""
-        chunks = score_odds(prior, self.scores, self.which)
+    def odds(self, prior: Distribution, k: int = 1) -> Odds | None:
+        """Return the largest p(x)/p(x') by both sums, in the prior's structure."""
+        chunks = _odds(prior, self.scores, self.which, k)
         return None if chunks is None else largest_odds(chunks, self.answers)
 
     def row_laws(self, prior: Distribution, rows: Ints) -> Iterator[Floats]:
@@ -548,7 +551,7 @@ class Histogram(Query):
     def __init__(self, n: int, m: int) -> None:
         self.space = Space.hamming(n, m)
         self.law_error = _law_error(self.space)
-        check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer rows or values")
+        check.fits((n + 1) ** (m - 1), "the table of histograms", "use fewer records or values")
         axes = np.indices((n + 1,) * (m - 1)).reshape(m - 1, (n + 1) ** (m - 1))
         inside = axes.sum(axis=0) <= n
         self.counts = np.concatenate([n - axes.sum(axis=0)[None], axes])[:, inside].T
@@ -615,9 +618,9 @@ class Histogram(Query):
         scores = histogram_scores(prior)
         return self._inside(score_surprise(prior, [scores], self.kinds()))
 
-    def odds(self, prior: Distribution) -> Odds | None:
-        """Return the largest p(x)/p(x') of neighbours by their histograms."""
-        chunks = score_odds(prior, [histogram_scores(prior)], self.kinds())
+    def odds(self, prior: Distribution, k: int = 1) -> Odds | None:
+        """Return the largest p(x)/p(x') by both histograms."""
+        chunks = _odds(prior, [histogram_scores(prior)], self.kinds(), k)
         if chunks is None:
             return None
         numbered = (
@@ -679,6 +682,15 @@ class Histogram(Query):
         second = first.copy()
         second[0] = moved.argmin()
         return first, second
+
+
+def _odds(
+    prior: Distribution, scores: Sequence[Ints], which: Ints, k: int
+) -> Iterable[Odds] | None:
+    """Return the largest p(x)/p(x') by both sums of scores, if up to k records differ."""
+    if k == 1:
+        return score_odds(prior, scores, which)
+    return group_odds(prior, scores, which, k)
 
 
 def chances_from(c: float) -> tuple[Chance, Chance]:

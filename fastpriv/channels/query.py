@@ -123,7 +123,7 @@ class QueryChannel(AbstractChannel):
         IndividualCapacity(0.3680642071, 0.3680642072)
         """
         n = check.integer(n, "n", 1)
-        check.fits(n, "a database", "use fewer rows")
+        check.fits(n, "a database", "use fewer records")
         return cls.from_query(Sum([np.arange(2)], np.zeros(n, np.int64)), kernel, "counts")
 
     @classmethod

@@ -16,7 +16,7 @@ from fastpriv._matrices.ratios import inwards, matrix_level
 from fastpriv._sampling.source import Source
 from fastpriv._sampling.thresholds import Codes, fitting
 from fastpriv.channels.base import AbstractChannel
-from fastpriv.errors import InvalidInput, short
+from fastpriv.errors import InvalidInput, described, short
 from fastpriv.priors import Dense, Distribution
 from fastpriv.spaces import Space
 
@@ -51,7 +51,10 @@ class ColumnsChannel(AbstractChannel):
         if not self.columns or not all(
             isinstance(column, AbstractChannel) and column.space.n == 1 for column in self.columns
         ):
-            raise InvalidInput("columns must be channels on one record each, and at least one")
+            raise InvalidInput(
+                "columns must be one channel or more, each on one record. Give a matrix or a "
+                "channel for each column."
+            )
         self.space = Space.of(tuple(column.space.sizes[0] for column in self.columns))
 
     @property
@@ -150,7 +153,10 @@ class RecordChannel(AbstractChannel):
         if not isinstance(columns, AbstractChannel) or not (
             reports or columns.space == columns.output_space
         ):
-            raise InvalidInput("columns must be a channel whose outputs are records")
+            raise InvalidInput(
+                "columns must be a channel whose outputs are records; got "
+                f"{described(columns)}. Use a ProductChannel or a HammingChannel."
+            )
         if columns.space.size > MOST_VALUES:
             raise InvalidInput(
                 f"a record of {short(columns.space.size)} values cannot be one row; ask the "

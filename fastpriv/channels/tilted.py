@@ -80,7 +80,7 @@ def _exchangeable_tilted_draws(
     m = 2, O(n m) for each draw.
     """
     n = law.space.n
-    check.fits(n * law.type_weights.size, "the table of types", "use fewer rows", 1 << 27)
+    check.fits(n * law.type_weights.size, "the table of types", "use fewer records", 1 << 27)
     states = States.types(law.log_per_database, law.type_strides)
     order = np.argsort(rows, axis=1, kind="stable")
     drawn = states.draws(np.take_along_axis(rows, order, axis=1), epsilon, source)
@@ -139,7 +139,7 @@ class TypeTilt:
         if self.kernel.m == 2:
             return np.asarray(self.log_each[::-1])
         m, n = self.kernel.m, self.n
-        check.fits((n + 1) ** m, "the table of types", "use fewer rows or values", _BOX)
+        check.fits((n + 1) ** m, "the table of types", "use fewer records or values", _BOX)
         best = np.full((n + 1,) * m, -math.inf)
         best[tuple(self.types)] = self.log_each
         for axis in range(m):
@@ -223,8 +223,8 @@ class TiltedChannel(AbstractChannel):
         self.prior = self.base.through(self.hamming_kernels)
         if self.space.has_neighbours and not math.isfinite(self.prior.epsilon_x()):
             raise InvalidInput(
-                f"at epsilon {self.epsilon:g} some database is too far from all outputs of {law!r} "
-                "for their weights to be told from zero; use a smaller epsilon, or no zeros"
+                f"at epsilon {self.epsilon:g} the weights of all outputs of {law!r} for some "
+                "database round to zero; use a smaller epsilon, or a distribution without zeros"
             )
 
     def definition(self) -> dict[str, Any]:
@@ -538,9 +538,10 @@ class PosteriorChannel(TiltedChannel):
         self.epsilon = check.real(epsilon, "epsilon", least=0.0)
         if isinstance(least, Bracket) and least.lower <= self.epsilon < least.upper:
             raise TooLarge(
-                f"whether E_i exists at epsilon {described(self.epsilon)} for {self.prior!r} is "
-                f"not known: epsilon_tilde lies in {described(least)} and its search needs all "
-                "databases; use an epsilon from the upper end on, or fewer rows"
+                f"whether the mechanism exists at epsilon {described(self.epsilon)} for "
+                f"{self.prior!r} is not known: epsilon_tilde is in {described(least)} and its "
+                "search needs all databases; use an epsilon of at least the upper bound, or "
+                "fewer records"
             )
         if self.epsilon < least:
             raise Infeasible(

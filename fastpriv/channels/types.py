@@ -64,12 +64,15 @@ class TypeChannel(AbstractChannel):
     def from_definition(cls, given: Mapping[str, Any]) -> TypeChannel:
         n, m = check.integer(given["n"], "n", 1), check.integer(given["m"], "m", 1)
         pairs = math.comb(n + m * m - 1, n)
-        check.fits(pairs, "the classes of pairs", "use fewer rows or values")
+        check.fits(pairs, "the classes of pairs", "use fewer records or values")
         types = types_of(Blocks.single(n, m))
         classes = [classes_against(kind, types) for kind in types.counts]
         entries = [check.floats(part, "entries", 1) for part in given["entries"]]
         if [len(part) for part in entries] != [len(part.row) for part in classes]:
-            raise InvalidInput("entries must hold a probability for each class of every output")
+            raise InvalidInput(
+                "entries must hold a probability for each class of every output. Give one row "
+                "for each type."
+            )
         made = cls(types, classes, entries)
         for x in range(len(types.counts)):
             total = math.fsum(made.class_masses[made.all_classes.row == x])
@@ -133,7 +136,7 @@ class TypeChannel(AbstractChannel):
         digits = np.zeros((m, m), dtype=object)
         digits[:, 1:] = base ** np.arange(m * (m - 1), dtype=object).reshape(m, m - 1)
         sizes = sum(int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m)))
-        check.fits(sizes, "the table of classes", "use fewer rows or values")
+        check.fits(sizes, "the table of classes", "use fewer records or values")
         classes = self.classes[int(self.types.number(y[None])[0])]
         scores = [row.astype(np.int64) for row in digits]
         places = sum(scores[v] @ classes.held(v, m) for v in range(m))

@@ -61,7 +61,8 @@ def run(given: argparse.Namespace) -> str:
     if given.report is not None:
         if given.per_column or given.split:
             raise InvalidInput(
-                "the report knows how the table was released; leave out --per-column and --split"
+                "--per-column and --split must be left out with --report, which states how the "
+                "table was released."
             )
         mechanism, domain, assumed = ReleaseReport.from_json(given.report), given.domain, None
     else:
@@ -100,7 +101,9 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
     from fastpriv.releasing.tables import open_table
 
     if given.domain is None:
-        raise InvalidInput("give --domain, or the --report of the release, which knows it")
+        raise InvalidInput(
+            "--domain or --report must be given. The report of the release contains the domain."
+        )
     domain = domains.read(given.domain)
     source = open_table(given.table, delimiter=given.delimiter)
     plan = choose(

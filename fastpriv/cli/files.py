@@ -63,7 +63,7 @@ def read(path: str, name: str) -> Floats:
                 table = np.stack(_numbers(text, path))
     except OSError as problem:
         why = f"{problem.strerror or problem}{_neighbour(file)}"
-        raise InvalidInput(f"cannot read {name} {path}: {why}") from None
+        raise InvalidInput(f"cannot read {name} {path}: {why}. Check the path.") from None
     except UnicodeDecodeError:
         raise InvalidInput(
             f"cannot read {name} {path}: it is not UTF-8 text. Convert the file to UTF-8."

@@ -162,11 +162,13 @@ def _offered(given: argparse.Namespace) -> tuple[Any, Any]:
     """Return what is to be charged, and the prior."""
     ways = [given.mechanism, given.level, given.report]
     if sum(way is not None for way in ways) != 1:
-        raise InvalidInput("give one of a mechanism, --level and --report")
+        raise InvalidInput("one of a mechanism, --level and --report must be given. Choose one.")
     if given.mechanism is not None:
         return mechanisms.load(given.mechanism, given.prior, given.sizes)
     if given.prior is not None or given.sizes is not None:
-        raise InvalidInput("--prior and --sizes are for mechanisms; declared levels need none")
+        raise InvalidInput(
+            "--prior and --sizes must be left out with declared levels. They are for mechanisms."
+        )
     if given.level is not None:
         return _levels(given.level, "--level"), None
     from fastpriv.releasing.report import spending
@@ -186,7 +188,8 @@ def _levels(words: list[str], option: str) -> dict[str, Any]:
         pair = level.split(",")
         if len(pair) > 1 and notion != "approximate-dp":
             raise InvalidInput(
-                f"{option} {described(word)}: only approximate-dp takes EPSILON,DELTA"
+                f"{option} {described(word)} must be one number: only approximate-dp takes "
+                "EPSILON,DELTA."
             )
         levels[notion] = level if len(pair) == 1 else tuple(pair)
     return levels
@@ -227,7 +230,7 @@ def _state(ledger: Ledger, as_json: bool) -> str:
     if as_json:
         known = {} if ledger.relation is None else {"relation": ledger.relation}
         return to_json({"budget": budget, "spent": spent, "remaining": left, **known})
-    rows = [["notion", "spent", "remaining", "budget", "law"]]
+    rows = [["notion", "spent", "remaining", "budget", "rule"]]
     for notion, law in ledger.laws.items():
         limit = budget[notion]
         total = (

@@ -59,9 +59,9 @@ def make(spec: str, makers: Makers, what: str, known: Mapping[str, Any]) -> Any:
     public = [key for key in parameters if not key.startswith("_")]
     for key in given:
         if key not in public:
-            hint = did_you_mean(key, public)
+            hint = did_you_mean(key, public) or "."
             raise InvalidInput(
-                f"{name} has no parameter {described(key)}{hint}; it is written "
+                f"{name} has no parameter {described(key)}{hint} It is written "
                 f"{usage(makers)[name]}"
             )
     values = {

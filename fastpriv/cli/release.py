@@ -155,7 +155,7 @@ def _preview(given: argparse.Namespace) -> str:
             raise InvalidInput(f"--{name} must be left out of a preview, which releases nothing.")
     domain = domains.read(given.domain)
     source = open_table(given.table, delimiter=given.delimiter)
-    undeclared(source, domain)
+    extra = undeclared(source, domain)
     report = preview_release(
         source.rows(),
         domain=domain,
@@ -172,7 +172,13 @@ def _preview(given: argparse.Namespace) -> str:
         for name, e in report.standard_errors.items()
     ]
     rows = [("column", "standard error", "of the records"), *errors]
+    note = ""
+    if extra and not given.drop_undeclared:
+        note = (
+            f"\nThe domain does not declare {domains.named(extra)}: a release needs their values, "
+            "or --drop-undeclared."
+        )
     return (
         f"{report}\nStandard error of a count, if the values of a column are equally common\n"
-        f"{table(rows, '  ')}\nThis is a preview: nothing was released."
+        f"{table(rows, '  ')}{note}\nThis is a preview: nothing was released."
     )

@@ -251,7 +251,7 @@ def check_size(space: Space, priors: str) -> None:
     if space.size > _MAX_DATABASES:
         raise TooLarge(
             f"the program at an individual capacity is solved over at most "
-            f"{_MAX_DATABASES} databases, and there are {short(space.size)}; use fewer rows, or "
+            f"{_MAX_DATABASES} databases, and there are {short(space.size)}; use fewer records, or "
             'independent rows with priors="independent"'
         )
     number = sum(m * (space.size // m) ** (m if priors == "all" else 1) for m in sizes)
@@ -634,7 +634,7 @@ class OnTypes(CapacityPath):
         check.fits(
             math.comb(n + 3, 3),
             "the program over classes of databases and outputs",
-            'use fewer rows, or independent rows with priors="independent"',
+            'use fewer records, or independent records with priors="independent"',
             _MAX_CLASSES,
         )
         self.n, self.types = n, types_of(Blocks.single(n, 2))

@@ -128,7 +128,9 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
         raise InvalidInput("m must be at least 2: a record with one value never changes")
     cost = _array(distortion, "distortion")
     if not np.all((cost >= 0) & (cost <= n)):
-        raise InvalidInput(f"distortion must lie between 0 and n = {n}")
+        raise InvalidInput(
+            f"distortion must be between 0 and n = {n}; a record changes at most once."
+        )
     if len(set(sizes)) > 1:
         return _like(_level_of_sizes(cost, sizes), distortion)
     size = sizes[0]
@@ -160,7 +162,7 @@ def _level_of_sizes(cost: Floats, sizes: Sequence[int]) -> Floats:
 def _array(values: ArrayLike, name: str) -> Floats:
     array = check.array(values, name).astype(np.float64)
     if np.isnan(array).any():
-        raise InvalidInput(f"{name} must not be NaN")
+        raise InvalidInput(f"{name} must be a number; got a NaN.")
     return array
 
 

@@ -156,8 +156,8 @@ def design_mapping(
     if problem.room < -problem.margin:
         least = least_distortion(law.sum(axis=0), costs)
         raise Infeasible(
-            f"no mapping has an expected distortion of {described(budget)}: the least possible is "
-            f"{described(least)}"
+            f"distortion must be at least {described(least)}, the smallest possible; got "
+            f"{described(budget)}."
         )
     return minimum(problem, limits)
 

@@ -181,7 +181,9 @@ def _over_databases(prior: Distribution) -> Made:
         support = np.flatnonzero(prior.probabilities())
     if not 0 < len(support) <= _MAX_DATABASES:
         raise TooLarge.entries(
-            "the program over databases", size, f"at most {_MAX_DATABASES} of them may occur"
+            "the program over databases",
+            size,
+            f"use a prior with at most {_MAX_DATABASES} possible ones",
         )
     records = prior.space.rows(np.arange(size))
     distance = (records[support][:, None] != records[None]).sum(axis=2)
@@ -207,7 +209,7 @@ def _on_types(prior: Exchangeable) -> Made:
     check.fits(
         math.comb(n + m * m - 1, n),
         "the program over classes of databases and outputs",
-        "use fewer rows or values",
+        "use fewer records or values",
         _MAX_CLASSES,
     )
     types = types_of(Blocks.single(n, m))

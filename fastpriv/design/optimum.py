@@ -160,14 +160,20 @@ def solve(
     """
     check.word(notion, "notion", DESIGNED)
     if (epsilon is None) == (distortion is None):
-        raise InvalidInput("give exactly one of epsilon and distortion")
+        raise InvalidInput("exactly one of epsilon and distortion must be given. Choose one.")
     if gap is not None and epsilon is None and notion != "mutual-information":
-        raise InvalidInput("levels at a distortion are searched to 1e-6; gap is for epsilon")
+        raise InvalidInput(
+            "gap must come with epsilon. Levels at a distortion are searched to 1e-6."
+        )
     check.flag(dense, "dense")
     if check.flag(exact, "exact") and (epsilon is None or notion not in _LINEAR):
-        raise InvalidInput("exact=True is for dp and identifiability at a level: give epsilon")
+        raise InvalidInput(
+            "exact=True must come with dp or identifiability, and epsilon. Give epsilon."
+        )
     if exact and (gap is not None or time_limit != math.inf):
-        raise InvalidInput("an exact optimum has no gap: leave out gap and time_limit")
+        raise InvalidInput(
+            "gap and time_limit must be left out with exact=True: an exact optimum has no gap."
+        )
     if check.word(solver, "solver", ENGINES) != "auto" and (
         epsilon is None or notion not in _LINEAR or exact
     ):
@@ -291,8 +297,9 @@ class Request:
                 return self.searched(best, limits)
             aim += 10.0 ** (k - 14) * (1.0 + aim)
         raise SolverFailure(
-            f"at level {described(aim)} the distortion is still {described(best.distortion)}, "
-            f"above {described(distortion)}"
+            f"the search ended at level {described(aim)} with distortion "
+            f"{described(best.distortion)}, above {described(distortion)}. Allow a little more "
+            "distortion."
         )
 
     def least_information(self, distortion: Any) -> Optimum:

@@ -139,7 +139,7 @@ def solve_pd_mip(
     """
     prior = as_prior(prior)
     if (distortion is None) == (slope is None):
-        raise InvalidInput("give either distortion or slope, and not both")
+        raise InvalidInput("exactly one of distortion and slope must be given. Choose one.")
     limits = Limits.checked(gap, time_limit, absolute=True)
     if slope is not None:
         slope = check.real(slope, "slope", 0.0, _STEEPEST)
@@ -281,7 +281,7 @@ def _on_types(
     check.fits(
         math.comb(n + m * m - 1, m * m - 1),
         f"the list of pair classes of {prior!r}",
-        "use fewer rows or values, or an independent prior",
+        "use fewer records or values, or an independent prior",
         _MAX_CLASSES,
     )
     types = types_of(Blocks.single(n, m))
@@ -335,8 +335,8 @@ def _by_metric(
         target = check.real(target, "distortion")
         if target < least - roundoff(4) * math.fsum(p * np.abs(nearest)):
             raise Infeasible(
-                f"no mechanism has distortion {described(target)}; the smallest "
-                f"is {described(least)}"
+                f"distortion must be at least {described(least)}, the smallest possible; got "
+                f"{described(target)}."
             )
     if slope == 0.0 or (target is not None and target >= columns[constant]):
         silent = np.zeros_like(metric)

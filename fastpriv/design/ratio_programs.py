@@ -158,11 +158,9 @@ def solve_pd_dp(
     PD-DP of Wang-Ying-Zhang 2015. From ``prior.epsilon_hat()`` on, randomised response is optimal
     (closed form). Below it, an interior-point step costs N^4 for a dense prior on N databases, n^5
     for an exchangeable prior on n bits, and m^4 per distinct record of a product. With a metric or
-    custom neighbours, a step costs N^3 for every output, once per orbit of the symmetries that are
-    found. Where a factorisation takes 1e10 operations, the first-order method is used: a step costs
-    N^2 for every neighbour of a database, and thousands of steps reach a gap of 1e-3. It holds at
-    most 4 GB, and larger programs are refused before they start. With delta, HiGHS solves a
-    program with N^2 n m variables.
+    custom neighbours, a step costs N^3 for every output. If a factorisation would take 1e10
+    operations, the first-order method is used: a step costs N^2 for every neighbour of a database,
+    and thousands of steps reach a gap of 1e-3. Programs above 4 GB are refused before they start.
 
     Examples
     --------
@@ -194,7 +192,7 @@ def solve_pd_dp(
     if delta > 0.0:
         if neighbours is not None or group != 1:
             raise InvalidInput(
-                "delta goes with the default neighbours, one record. Leave out "
+                "delta must come with the default neighbours, one record. Leave out "
                 "neighbours= and group=."
             )
         return _within_delta(prior, metric, epsilon, delta, limits)
@@ -354,14 +352,11 @@ def _check_plain(
     delta: float = 0.0,
 ) -> None:
     if time_limit != math.inf:
-        raise InvalidInput(
-            "an exact program is solved to the end, however long it takes; leave out time_limit, "
-            "or exact"
-        )
+        raise InvalidInput("time_limit must be left out with exact=True, which runs to the end.")
     if metric is not None or neighbours is not None or group != 1 or delta != 0.0:
         raise InvalidInput(
-            "exact goes with the Hamming distance and one-row neighbours; leave out metric, "
-            "neighbours, group and delta, or exact"
+            "metric, neighbours, group and delta must be left out with exact=True, which is "
+            "for the Hamming distance and neighbours that differ in one record."
         )
 
 
@@ -427,7 +422,7 @@ class RatioProblem(Problem[Solution]):
         if prior.space.size > _MAX_DATABASES:
             raise TooLarge(
                 f"the program of {prior!r} is solved over at most {_MAX_DATABASES:,} databases, "
-                f"and there are {short(prior.space.size)}; use fewer rows, a product or "
+                f"and there are {short(prior.space.size)}; use fewer records, a product or "
                 "exchangeable prior, or an epsilon of at least "
                 f"{'epsilon_tilde()' if self.joint else 'epsilon_hat()'} of the prior, where no "
                 "program is needed"
@@ -534,7 +529,7 @@ def _over_inputs(
     dense = prior.as_dense("the program", _MAX_INPUTS)
     size = dense.space.size
     if group > 1 and neighbours is not None:
-        raise InvalidInput("give either neighbours or group, not both: group is one of rows")
+        raise InvalidInput("one of neighbours and group must be left out: group counts records.")
     cost = hamming_distances(dense.space) if metric is None else check.metric(metric, size)
     if neighbours is None:
         distance = hamming_distances(dense.space, group)
@@ -632,7 +627,10 @@ class MetricProblem(Problem[Solution]):
         """Solve over one output of every orbit."""
         # Chains of pairs and averages over symmetries are rounded; the repair allows for it.
         extra = 32.0 * CHAIN * self.level + roundoff(32.0)
-        entries, bound, engine, late = self.reduction.solve(self.level, limits, extra)
+        reserve = 0.0
+        if not (limits.late or math.isinf(limits.clock.left())):
+            reserve = min(self.reduction.finishing_seconds(), 0.5 * limits.clock.left())
+        entries, bound, engine, late = self.reduction.solve(self.level, limits, extra, reserve)
         channel = Channel(self.reduction.matrix(entries), self.space)
         return Answer(channel, self._shifted(bound), "dense", engine, late)
 
@@ -660,7 +658,7 @@ def _check_feasible(prior: Floats, distance: Floats, epsilon: float) -> None:
     if least == math.inf:
         raise Infeasible(
             "no mechanism has a finite identifiability here: a database of probability zero is "
-            "related to a possible one, which every output tells from it; leave it out"
+            "a neighbour of a possible one. Leave it out of neighbours."
         )
     if epsilon < least:
         raise Infeasible(

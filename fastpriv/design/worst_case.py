@@ -155,7 +155,9 @@ def design_worst_case(
     if p is not None:
         costs = check.metric(1.0 - np.eye(len(p)) if metric is None else metric, len(p))
     elif metric is None or criterion != "contraction":
-        raise InvalidInput("without a prior, give a metric and use the criterion 'contraction'")
+        raise InvalidInput(
+            "prior must be given, or a metric and criterion='contraction'; got none of them."
+        )
     else:
         costs = check.metric(metric, len(np.atleast_1d(check.array(metric, "metric"))))
     budget = check.real(distortion, "distortion")
@@ -166,8 +168,8 @@ def design_worst_case(
     size = max(abs(least), float(np.abs(nearest).max()))
     if budget < least - roundoff(8.0 * len(costs)) * size:
         raise Infeasible(
-            f"no mapping has a distortion of {described(budget)}: the smallest is "
-            f"{described(least)}"
+            f"distortion must be at least {described(least)}, the smallest possible; got "
+            f"{described(budget)}."
         )
     known = _closed_form(p, max(budget, least), costs, criterion, limits)
     if known is not None:
@@ -475,8 +477,8 @@ def solve_minimax(
     space = Space([priors.size]) if sizes is None else Space(sizes)
     if space.size != priors.size:
         raise InvalidInput(
-            f"the priors are over {priors.size} databases, but sizes {tuple(space.sizes)} have "
-            f"{space.size}"
+            f"priors must be over the {space.size} databases of sizes {tuple(space.sizes)}; "
+            f"got {priors.size} databases."
         )
     cost = hamming_distances(space) if metric is None else check.metric(metric, space.size)
     apart = hamming_distances(space) if neighbours is None else distances(neighbours, space.size)
@@ -704,8 +706,8 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     if (most < least).any():
         x = int((least - most).argmax())
         raise Infeasible(
-            f"no output costs input {x} at most {described(most[x])}; its least cost is "
-            f"{described(float(least[x]))}"
+            f"budget must allow an output for every input: the smallest cost of input {x} is "
+            f"{described(float(least[x]))}; got {described(most[x])}."
         )
     cost, most = cost - least[:, None], most - least
     silent = _constant_distribution(cost, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any, overload
 
 import numpy as np
@@ -14,7 +14,7 @@ from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import LEAST, NORMAL, lowered, raised
 from fastpriv._core.transform import mix
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.ratios import (
     Pairs,
     all_pairs,
@@ -40,7 +40,13 @@ from fastpriv.channels.tilted import TiltedProduct
 from fastpriv.channels.types import TypeChannel
 from fastpriv.measures.dp import neighbour_level
 from fastpriv.measures.inputs import is_stack, stacked
-from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
+from fastpriv.measures.neighbours import (
+    Paired,
+    ResponseGroup,
+    group_size,
+    per_distance,
+    with_neighbours,
+)
 
 __all__ = ["hockey_stick", "hockey_stick_epsilon"]
 
@@ -106,7 +112,8 @@ def hockey_stick(
 
     Notes
     -----
-    Cost per epsilon: closed form for randomised response (E_d). Channels that act record by record
+    Cost per epsilon: closed form for randomised response (E_d), and O(group^2) for groups of its
+    records. Channels that act record by record
     cost O(m^2 K) per distinct record, because neighbours differ in one record only. A query costs
     O(K) per pair of answers. Other channels cost O(N n (m-1) K) on the matrix.
 
@@ -139,6 +146,10 @@ def hockey_stick(
 def _one_delta(channel: Channel, epsilon: float) -> float:
     """Return delta of a matrix at one epsilon."""
     check.real(epsilon, "epsilon", least=0.0)
+    if _is_small(channel):  # the kernel compares epsilon with the level
+        at, delta = np.array([epsilon]), np.empty((1, 1))
+        kernels.stack_excess(channel.cube, at, rounded_slopes(at), math.inf, delta)
+        return delta.item()
     if epsilon >= neighbour_level(channel):
         return 0.0
     return min(float(excess(channel, np.array([epsilon]))[0]), 1.0)
@@ -240,6 +251,14 @@ def _hamming_excess(channel: HammingChannel, epsilons: Floats) -> Floats:
 
 
 @excess.register
+def _response_group_excess(channel: ResponseGroup, epsilons: Floats) -> Floats:
+    """Groups under randomised response: sum of P(loss = l) (1 - e^(t - l)) over losses l > t."""
+    masses, losses = channel.kernel.matrix[0], raised(channel.losses, 2.0)
+    terms = (-np.expm1(np.minimum(t - losses, 0.0)) @ masses for t in epsilons.tolist())
+    return np.asarray(raised(np.array(list(terms)), len(masses) + 16.0))
+
+
+@excess.register
 def _support_excess(channel: SupportChannel, epsilons: Floats) -> Floats:
     """Messages that support x and not x' act as the one output of randomised response."""
     return _kept_excess(channel.most_different_rows()[0, 0], channel.level, epsilons)
@@ -261,6 +280,21 @@ def _most_kept(channel: HammingChannel) -> float:
 def excess_crossing(channel: AbstractChannel, delta: float) -> float:
     """Return the smallest epsilon >= 0 from which the excess is at most delta > 0."""
     return crossing(neighbour_laws(channel), delta)
+
+
+@excess_crossing.register
+def _dense_excess_crossing(channel: Channel, delta: float) -> float:
+    """With one record, compare all pairs of rows of a small matrix in one call."""
+    if not _is_small(channel):
+        return crossing(neighbour_laws(channel), delta)
+    return crossing([(channel.table(), _ordered_pairs(len(channel.table())))], delta)
+
+
+@lru_cache(maxsize=16)
+def _ordered_pairs(size: int) -> Ints:
+    """Return all ordered pairs of different numbers below a size; one of equal numbers for 1."""
+    x, other = np.indices((size, size)).reshape(2, -1)
+    return np.asarray(np.stack([x, other], axis=1)[(x != other) | (size == 1)], np.int64)
 
 
 @excess_crossing.register
@@ -418,6 +452,11 @@ def laws_apart(channel: AbstractChannel) -> float:
 
 
 @laws_apart.register
+def _query_apart(channel: QueryChannel) -> float:
+    return channel.query.apart if isinstance(channel.query, Paired) else 0.0
+
+
+@laws_apart.register
 def _product_apart(channel: ProductChannel) -> float:
     kinds = channel.kernels.distinct
     sizes = [kernel.m for kernel in kinds if isinstance(kernel, Symmetric)]
@@ -481,6 +520,17 @@ def _tilted_laws_lost(channel: TiltedChannel) -> float:
 def _columns_or_record_or_support_laws_lost(channel: AbstractChannel) -> float:
     """Zeros are probabilities that underflow, if the level is large and finite."""
     return 2.0 * NORMAL if _UNDERFLOW < neighbour_level(channel) < math.inf else 0.0
+
+
+@laws_lost.register
+def _query_laws_lost(channel: QueryChannel) -> float:
+    """Entries of pairs that are rounded apart are computed, so zeros may be small probabilities."""
+    return 2.0 * NORMAL if laws_apart(channel) > 0.0 else 0.0
+
+
+@laws_lost.register
+def _response_group_lost(channel: ResponseGroup) -> float:
+    return 2.0 * channel.lost
 
 
 @laws_lost.register

@@ -44,7 +44,7 @@ class Secret(NamedTuple):
 
     ``logs`` are the logarithms of ``law``, p(u), if some of it underflows. ``error`` bounds the
     relative error of the matrix. ``rare`` marks outputs that are possible and whose probability
-    underflows.
+    underflows. ``lost`` bounds the total variation by which rounding moves the joint distribution.
     """
 
     matrix: Floats
@@ -52,6 +52,7 @@ class Secret(NamedTuple):
     logs: Floats | None
     error: float
     rare: NDArray[np.bool_]
+    lost: float = 0.0
 
     def information(self) -> float:
         """Return I(U; Y)."""
@@ -88,7 +89,9 @@ def secret_of(
     kernels = mechanism.kernels if type(mechanism) in (ProductChannel, HammingChannel) else None
     if kernels is not None:
         count = len(total) * mechanism.output_count
-        check.fits(count, "a law of the output per value of the attribute", "use fewer rows")
+        check.fits(
+            count, "a distribution of the output per value of the attribute", "use fewer records"
+        )
         laws = [apply_rows(_line(given, u), kernels) for u in range(len(total))]
         matrix = np.stack(laws)
     else:
@@ -151,7 +154,7 @@ def context_secrets(
     probability underflows are left out of the first channel; the second has one rare output in
     their place.
     """
-    kernels, rare = channel.kernels, False
+    kernels, rare, lost = channel.kernels, False, 0.0
     error += sum_error(16.0 * channel.space.n, 128.0) + channel.matrix_error
     if not isinstance(prior, Markov) or is_short(prior, kernels):
         joint = contexts(prior, kernels, group)
@@ -159,8 +162,9 @@ def context_secrets(
     else:
         assert len(group) == 1
         bounds = chain_contexts(prior, kernels, group[0])
-        found = [bounds.lower] if bounds.exact else list(bounds)
-        error += CHAIN_ERROR
+        found = [bounds.lower] if bounds.exact else [bounds.lower, bounds.upper]
+        lost, marginal = bounds.lost, bounds.upper.sum(axis=0)
+        error += CHAIN_ERROR + lost / float(marginal[marginal > 0.0].min())
     own: Floats = np.ones((1, 1))
     for i in group:
         own = np.asarray(np.kron(own, kernels[i].matrix), np.float64)
@@ -172,7 +176,7 @@ def context_secrets(
         seen = total > 0.0
         never = np.zeros(merged.shape[1], dtype=bool)
         laws = np.ascontiguousarray(merged[seen] / total[seen, None])
-        secrets.append(Secret(laws, total[seen], None, error, never))
+        secrets.append(Secret(laws, total[seen], None, error, never, lost))
     if rare:
         known = secrets.pop()
         exact = np.ascontiguousarray(known.matrix[:, known.law @ known.matrix >= TINY])
@@ -189,8 +193,9 @@ def secret_information(secrets: tuple[Secret, Secret]) -> float | Bracket:
     if secrets[0] is secrets[1]:
         return low
     high = secrets[1].information()
-    least = max(0.0, low - information_off(low))
-    return Bracket(least, max(least, high + information_off(high)))
+    lost = secrets[0].lost
+    least = max(0.0, low - information_off(low, lost))
+    return Bracket(least, max(least, high + information_off(high, lost)))
 
 
 def secret_level(secrets: tuple[Secret, Secret]) -> float | Bracket:
@@ -237,12 +242,12 @@ def _kernel(channel: AbstractChannel, attribute: Any, row: Any) -> Ints | Floats
     if row is not None:
         i = row_number(channel, row)
         codes = row_codes(attribute, i, space.sizes[i])
-        check.fits(space.size, "the attribute of every database", "use fewer rows")
+        check.fits(space.size, "the attribute of every database", "use fewer records")
         lanes = np.broadcast_to(codes[:, None], (len(codes), int(space.strides[i])))
         return np.tile(lanes.reshape(-1), space.size // lanes.size)
     if isinstance(attribute, Mapping) or (callable(attribute) and space.n == 1):
         if space.n > 1:
-            raise InvalidInput("a function of one row needs the number of the row, row=i")
+            raise InvalidInput("row must be given with a function of one record. Pass row=i.")
         return row_codes(attribute, 0, space.sizes[0])
     if callable(attribute):
         check.fits(space.size, "the attribute of every database", "list the labels", _CALLS)
@@ -328,7 +333,8 @@ def label_codes(labels: Sequence[Any]) -> Ints:
         return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
     except TypeError:
         raise InvalidInput(
-            "labels must be numbers, strings or other values that can be compared"
+            "labels must be numbers, strings or other values that can be compared. Convert "
+            "them by str."
         ) from None
 
 

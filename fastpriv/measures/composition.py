@@ -147,14 +147,14 @@ def _pairs_level(laws: Floats, pairs: Ints) -> float:
 def _about_one(channels: tuple[AbstractChannel | ArrayLike, ...]) -> list[AbstractChannel]:
     """Return channels on the first one's space."""
     if not channels:
-        raise InvalidInput("give at least one channel to compose")
+        raise InvalidInput("channels must be one channel or more; got none.")
     first = as_channel(channels[0])
     others = [as_channel(channel, first.space) for channel in channels[1:]]
     for other in others:
         if other.space != first.space:
             raise InvalidInput(
-                f"composed channels must be about one data set, got {first.space!r} and "
-                f"{other.space!r}; two data sets: pair_datasets, two_dataset_bound"
+                f"channels must be on the same databases; got {first.space!r} and "
+                f"{other.space!r}. For two data sets use pair_datasets or two_dataset_bound."
             )
     return [first, *others]
 
@@ -433,13 +433,15 @@ def constrained_composition_bound(
     True
     """
     if not channels:
-        raise InvalidInput("give at least one channel to compose")
+        raise InvalidInput("channels must be one channel or more; got none.")
     first = as_channel(channels[0])
     parts = [first, *(as_channel(channel, first.space) for channel in channels[1:])]
     if any(part.space != first.space for part in parts):
-        raise InvalidInput("composed channels must be about one data set; use the same space")
+        raise InvalidInput(
+            "channels must be on the same databases. Give all of them the same space."
+        )
     least = check.real(b, "b", least=0.0)
-    points = check.integer(points, "points", 2)
+    points = check.integer(points, "points", 2, check.MAX_POINTS)
     clock, told = Clock(check.limit(time_limit, "time_limit")), []
     for j, part in enumerate(parts):
         seconds = min(clock.share(len(parts) - j), 1e9)

@@ -9,7 +9,7 @@ from functools import reduce, singledispatch
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import ULP, lowered, raised, root_up, roundoff
@@ -49,7 +49,7 @@ from fastpriv.channels.types import TypeChannel, log_type_weights, type_error, t
 from fastpriv.errors import InvalidInput
 from fastpriv.measures import supports
 from fastpriv.measures.contraction import contraction, rows_contraction
-from fastpriv.measures.inputs import as_pair, is_stack, sparse_matrix, stacked
+from fastpriv.measures.inputs import as_pair, is_stack, sparse_matrix, stacked, table
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.base import as_prior
@@ -157,7 +157,9 @@ def has_rare(channel: AbstractChannel, prior: Distribution) -> bool:
 def _law(prior: Distribution | ArrayLike, size: int) -> Any:
     p = as_prior(prior).probabilities()
     if len(p) != size:
-        raise InvalidInput(f"prior has {len(p)} entries, but the channel has {size} databases")
+        raise InvalidInput(
+            f"prior must have {size} entries, one for each database of the channel; got {len(p)}."
+        )
     return p
 
 
@@ -168,7 +170,7 @@ def correlation(channel: AbstractChannel, prior: Distribution) -> Bracket:
     The general algorithm uses the matrix, and widens by its error. Cost O(N K s), where s is the
     smaller side.
     """
-    rho = matrix_correlation(channel.nearest_matrix(), prior.probabilities())
+    rho = matrix_correlation(table(channel), prior.probabilities())
     if channel.matrix_error == 0.0:
         return rho
     # The root of the mean of (W/q - 1)^2 is another bound, which the leakage capacity bounds.
@@ -357,32 +359,33 @@ def _tilted_row_row_correlation(kernel: TiltedRow, law: Floats) -> Bracket:
 
 
 @singledispatch
-def excess(kernel: RowKernel, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the distributions of some values minus their mean, from differences, and that mean."""
-    laws = kernel.matrix[values]
-    apart = laws - laws[0]
-    shift = apart.mean(axis=0)
-    return np.asarray(apart - shift), np.asarray(laws[0] + shift)
+def excess(kernel: RowKernel, base: int) -> tuple[Floats, Floats]:
+    """Return the distributions of all values minus that of the ``base`` value, and that one."""
+    return kernel.matrix - kernel.matrix[base], kernel.matrix[base]
 
 
 @excess.register
-def _symmetric_excess(kernel: Symmetric, values: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return (a - b) (I - 1/m) and the uniform distribution."""
-    m, mean = kernel.m, 1.0 / kernel.m
-    check.fits(m**2, "the matrix of one row", "use rows of fewer values", check.MAX_MATRIX)
-    return (kernel.gap * (np.eye(m) - mean))[values], np.full(m, mean)
+def _symmetric_excess(kernel: Symmetric, base: int) -> tuple[Floats, Floats]:
+    """Return (a - b) times the differences of unit vectors, and the distribution of the value."""
+    check.fits(kernel.m**2, "the matrix of one record", "use fewer values", check.MAX_MATRIX)
+    unit = np.eye(kernel.m)
+    return kernel.gap * (unit - unit[base]), kernel.matrix[base]
 
 
 def _restricted(p: Floats, row_kernels: Sequence[RowKernel]) -> tuple[Floats, list[Axis]]:
-    """Omit values that no database has: their rows would hide small differences of others."""
-    axes, tail = [], len(p)
+    """Omit values that no database has: their rows would hide small differences of others.
+
+    Differences are to the likeliest database, whose outputs cannot be rare.
+    """
+    axes, tail, likely = [], len(p), int(np.argmax(p))
     for kernel in row_kernels:
         m = kernel.shape[0]
         tail //= m
         table = p.reshape(-1, m, tail)
         values = np.asarray(table.any(axis=(0, 2)))
         p = table[:, values].reshape(-1)
-        axes.append(Axis(kernel.matrix[values], *excess(kernel, values)))
+        apart, law = excess(kernel, likely // tail % m)
+        axes.append(Axis(kernel.matrix[values], apart[values], law))
     return p, axes
 
 
@@ -400,7 +403,7 @@ def vector_correlation(prior: Floats, row_kernels: Sequence[RowKernel]) -> Brack
         least = _LOST if any(0.0 < np.abs(a.excess).max() < _LOST for a in axes) else 0.0
         rho = excess_correlation(whole.excess[seen], p[seen], (p * SCALE) @ whole.matrix)
         return Bracket(rho.lower, max(rho.upper, least if seen.sum() > 1 else 0.0))
-    check.fits(max(inputs, outputs), "a vector of the search", "use fewer rows", _LONGEST)
+    check.fits(max(inputs, outputs), "a vector of the search", "use fewer records", _LONGEST)
     axes = _grouped(axes)
     back = [axis.turned() for axis in axes]
     spread, laws = [np.ones(len(axis.matrix)) for axis in axes], [axis.law for axis in axes]

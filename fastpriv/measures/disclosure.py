@@ -109,7 +109,7 @@ def discloses(
 def _listed(attribute: Any) -> ArrayLike:
     """Return an attribute of the whole database, which has an entry for each of them."""
     if callable(attribute) or isinstance(attribute, Mapping):
-        raise InvalidInput("a function of one record needs the number of the record, row=i")
+        raise InvalidInput("row must be given with a function of one record. Pass row=i.")
     given: ArrayLike = attribute
     return given
 
@@ -274,7 +274,7 @@ def disclosure_threshold(
         return _attribute_threshold(law, attribute, row)
     if row is not None:
         raise InvalidInput(
-            "row= is the record that an attribute is a function of; give the attribute"
+            "row must come with attribute, a function of that record. Give the attribute."
         )
     log_least = law.log_smallest()
     if log_least >= 0.0:
@@ -394,8 +394,7 @@ def lower_entropy_attribute(
     told = settled(mechanism, *value_range(mechanism.space, attribute, law))
     if not told.size:
         raise InvalidInput(
-            "the mechanism does not disclose this attribute; only a disclosed one (see discloses) "
-            "takes another with it"
+            "the mechanism does not disclose this attribute; it must be disclosed (see discloses)"
         )
     kernel = _as_kernel(attribute)
     u = int(told[0])
@@ -442,7 +441,9 @@ def value_range(
         )
     if given.ndim == 1:
         if given.dtype.kind not in "iub":
-            raise InvalidInput(f"labels must be integers, got {given.dtype}")
+            raise InvalidInput(
+                f"labels must be integers; got {given.dtype}. Number the labels from 0."
+            )
         low = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
         high = low.copy()
     else:

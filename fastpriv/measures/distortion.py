@@ -92,8 +92,8 @@ def _stack_distortion(
     inputs, outputs = stack.shape[1:]
     if metric is None and inputs != outputs:
         raise InvalidInput(
-            f"outputs are not databases ({outputs} outputs for {inputs} databases): give "
-            "metric[x, y]"
+            f"metric must be given, because outputs are not databases ({outputs} outputs for "
+            f"{inputs} databases). Pass metric[x, y]."
         )
     cost = 1.0 - np.eye(inputs) if metric is None else check.metric(metric, inputs, outputs)
 
@@ -122,8 +122,8 @@ def matrix_distance(channel: AbstractChannel, prior: Distribution) -> float:
     space = channel.space
     if channel.output_space != space:
         raise InvalidInput(
-            f"outputs are not databases ({channel.output_count} outputs for "
-            f"{space.size} databases): give metric[x, y]"
+            f"metric must be given, because outputs are not databases ({channel.output_count} "
+            f"outputs for {space.size} databases). Pass metric[x, y]."
         )
     return kernels.hamming_cost(table(channel), prior.probabilities(), channel.databases)
 
@@ -131,14 +131,19 @@ def matrix_distance(channel: AbstractChannel, prior: Distribution) -> float:
 @expected_distance.register
 def _query_expected_distance(channel: QueryChannel, prior: Distribution) -> float:
     """Raise: the outputs of a query are not databases."""
-    raise InvalidInput("the outputs of a query are not databases: give metric[x, y]")
+    raise InvalidInput(
+        "metric must be given, because the outputs of a query are not databases. Pass metric[x, y]."
+    )
 
 
 @expected_distance.register
 def _product_expected_distance(channel: ProductChannel, prior: Distribution) -> float:
     """Add up the records. Cost O(distinct records) and the marginals of the prior."""
     if channel.output_space != channel.space:
-        raise InvalidInput("records of outputs and databases have other sizes: give metric[x, y]")
+        raise InvalidInput(
+            "metric must be given, because records of outputs and databases have different "
+            "sizes. Pass metric[x, y]."
+        )
     total = []
     for kernel, rows in channel.kernels.groups():
         change = kernel.matrix.copy()

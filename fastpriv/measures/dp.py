@@ -41,7 +41,12 @@ from fastpriv.measures.inputs import (
     table,
 )
 from fastpriv.measures.leakage import extreme_level
-from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
+from fastpriv.measures.neighbours import (
+    ResponseGroup,
+    group_size,
+    per_distance,
+    with_neighbours,
+)
 from fastpriv.priors import Dense, Distribution, Uniform
 from fastpriv.spaces import Space
 
@@ -192,6 +197,12 @@ def _hamming_neighbour_level(channel: HammingChannel) -> float:
 def _query_neighbour_level(channel: QueryChannel) -> float:
     """The largest ratio over pairs of answers that neighbours have. Cost O(K) for each pair."""
     return query_level(channel, channel.kernel.matrix)
+
+
+@neighbour_level.register
+def _response_group_level(channel: ResponseGroup) -> float:
+    """Return the sum of the levels of all records."""
+    return extreme_level(channel.columns)
 
 
 @neighbour_level.register

@@ -176,7 +176,7 @@ def _coder(
 ) -> tuple[Length, str]:
     """Return the length function of the chosen code, and its name."""
     if compressor is not None and predictor is not None:
-        raise InvalidInput("give a compressor or a predictor, not both")
+        raise InvalidInput("one of compressor and predictor must be left out.")
     if isinstance(compressor, str):
         if compressor not in _COMPRESSORS:
             raise InvalidInput(
@@ -225,7 +225,9 @@ def _compressed(compress: Compressor) -> Length:
         try:
             size = len(compress(data)) - len(compress(b""))
         except TypeError:
-            raise InvalidInput("the compressor must take bytes and return bytes") from None
+            raise InvalidInput(
+                "compressor must take bytes and return bytes, as zlib.compress does."
+            ) from None
         return 8.0 * math.log(2.0) * max(0, size)
 
     return length

@@ -107,8 +107,8 @@ def g_capacity(
     W, g = _matrices(mechanism, gain)
     if g.min() < 0.0:
         raise InvalidInput(
-            "a gain with negative entries has no largest ratio of vulnerabilities over all "
-            f"priors, got {g.min():.6g}; take additive_g_capacity, or a gain of at least 0"
+            f"gain must be at least 0 for a multiplicative capacity; got {g.min():.6g}. Use "
+            "additive_g_capacity, or a gain of at least 0."
         )
     tops = g.max(axis=0)
     live = tops > 0.0

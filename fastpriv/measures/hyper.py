@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fastpriv import gains
+from fastpriv import gains, kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.gains import prior_vulnerability
 from fastpriv.channels import AbstractChannel
-from fastpriv.measures.inputs import as_pair
+from fastpriv.measures.inputs import as_pair, table
 from fastpriv.priors import Distribution
 
 __all__ = ["Hyper", "hyper"]
@@ -101,37 +101,14 @@ def hyper(channel: AbstractChannel | ArrayLike, prior: Distribution | ArrayLike)
     ([0.75, 0.25], [0.0, 1.0], [0, 0, 1])
     """
     mechanism, law = as_pair(channel, prior)
-    W = np.asarray(mechanism.nearest_matrix())
+    W = table(mechanism)
+    size, count = W.shape
     check.fits(W.size, "the posteriors", "use fewer outputs", check.MAX_MATRIX)
-    joint = np.ascontiguousarray((law.probabilities()[:, None] * W).T)
-    masses = joint.sum(axis=1)
-    occurs = np.flatnonzero(masses > 0.0)
-    # Scaled first: a column of tiny numbers would lose digits.
-    scaled = joint[occurs] / joint[occurs].max(axis=1, keepdims=True)
-    inners = scaled / scaled.sum(axis=1, keepdims=True)
-    outputs = np.full(len(masses), -1)
-    order, differ = _neighbours(inners)
-    if differ.all():  # no two are merged
-        order = np.argsort(-masses[occurs], kind="stable")
-        outputs[occurs[order]] = np.arange(len(order))
-        return Hyper(masses[occurs[order]], inners[order], outputs)
-    group = np.empty(len(inners), np.int64)
-    group[order] = np.concatenate([[0], np.cumsum(differ)])
-    outer = np.asarray(np.bincount(group, masses[occurs]), np.float64)
-    order = np.argsort(-outer, kind="stable")
-    first = np.unique(group, return_index=True)[1]
-    outputs[occurs] = np.argsort(order)[group]
-    return Hyper(outer[order], inners[first[order]], outputs)
-
-
-def _neighbours(inners: Floats) -> tuple[Ints, NDArray[np.bool_]]:
-    """Order posteriors so that equal ones are neighbours, and say which neighbours differ.
-
-    The order is the order of their projections on a fixed direction.
-    """
-    order = np.argsort(inners @ _direction(inners.shape[1]), kind="stable").astype(np.int64)
-    ordered = inners[order]
-    return order, np.asarray((np.abs(ordered[1:] - ordered[:-1]) > _SAME).any(axis=1))
+    outer, inners, outputs = np.empty(count), np.empty((count, size)), np.empty(count, np.int64)
+    different = kernels.posteriors(
+        W, law.probabilities(), _direction(size), _SAME, outer, inners, outputs
+    )
+    return Hyper(outer[:different], inners[:different], outputs)
 
 
 @lru_cache(maxsize=64)

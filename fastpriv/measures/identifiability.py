@@ -152,9 +152,14 @@ def related_level(
 ) -> float:
     """Return the posterior level over other neighbours, or over groups of records.
 
-    Independent records of channels that act record by record add up. Otherwise the cost is O(K) for
-    each pair of databases.
+    Independent records of channels that act record by record add up. Counts, sums and histograms
+    need only the pairs of their answers, with the largest odds of the prior for each. Otherwise the
+    cost is O(K) for each pair of databases.
     """
+    if neighbours is None and isinstance(channel, QueryChannel):
+        by_answers = channel.query.odds(prior, min(group, channel.space.n))
+        if by_answers is not None:
+            return odds_level(channel.kernel.matrix, by_answers)
     own = getattr(channel, "as_product", channel)
     if neighbours is None and isinstance(own, ProductChannel) and isinstance(prior, Product):
         laws, which, counts, _ = prior.paired(own.kernels)

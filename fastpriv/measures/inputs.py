@@ -40,14 +40,20 @@ def as_channel(channel: AbstractChannel | ArrayLike, space: Space | None = None)
     if isinstance(channel, AbstractChannel):
         return channel
     if isinstance(channel, Distribution):
-        raise InvalidInput(f"the first argument must be a channel, got the prior {channel!r}")
+        raise InvalidInput(
+            f"channel must be a channel or a matrix; got the prior {channel!r}. Give the channel "
+            "first."
+        )
     if hasattr(channel, "channel"):
         kind = type(channel).__name__
-        raise InvalidInput(f"a channel or a matrix is expected, got a {kind}; give its channel")
+        raise InvalidInput(
+            f"channel must be a channel or a matrix; got a {kind}. Give its channel."
+        )
     if not _array_like(channel):
         raise InvalidInput(
-            f"a finite channel or a matrix of probabilities is expected, got {described(channel)}; "
-            "noise with infinitely many outputs has measures of its own, see its methods"
+            "channel must be a finite channel or a matrix of probabilities; got "
+            f"{described(channel)}. Noise with infinitely many outputs has these measures as "
+            "its methods."
         )
     return Channel(channel, space)
 
@@ -85,8 +91,8 @@ def as_pair(
     """Return a channel and a prior on its space; a 2-D array gets the prior's space."""
     if isinstance(prior, PriorSet):
         raise InvalidInput(
-            "one prior is needed here; a PriorSet is taken by pml_level, row_pml, conditional_pml "
-            "and individual_capacity"
+            "prior must be one distribution here; got a PriorSet. pml_level, row_pml, "
+            "conditional_pml and individual_capacity take sets."
         )
     _same_labels(channel, prior)
     mechanism = as_channel(channel, prior.space if isinstance(prior, Distribution) else None)
@@ -183,7 +189,7 @@ def sparse_matrix(channel: Any) -> Any:
     matrix = csr_matrix(channel, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     if min(matrix.shape) == 0 or matrix.nnz == 0:
-        raise InvalidInput("a sparse channel must not be empty")
+        raise InvalidInput("channel must not be empty. Give a row for each input.")
     check.floats(matrix.data, "the sparse channel", 1)
     matrix.eliminate_zeros()
     totals = np.asarray(matrix.sum(axis=1)).reshape(-1)
@@ -313,7 +319,9 @@ def as_stack(channel: Any) -> NDArray[Any]:
 def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
     """Return one checked prior (1, N), or priors (B, N) that are still to be checked."""
     if isinstance(prior, PriorSet):
-        raise InvalidInput("one prior is needed here; a PriorSet is taken by pml_level only")
+        raise InvalidInput(
+            "prior must be one distribution here; got a PriorSet. Only pml_level takes sets."
+        )
     if isinstance(prior, Distribution):
         if prior.space.n > 1 or prior.logs_if_rare() is not None:
             raise InvalidInput(

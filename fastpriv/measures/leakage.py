@@ -519,7 +519,7 @@ def _tilted_maxima(channel: TiltedChannel) -> tuple[float, float]:
 def _posterior_chain_maxima(channel: PosteriorChain) -> tuple[float, float]:
     """Chain: ln sum_y q(y) R[y, y] / p(y), by the forward recursion. Cost O(n m^4)."""
     chain, n, m = channel.prior, channel.space.n, channel.prior.space.sizes[0]
-    check.fits(n * m**4, "maximal leakage of E_i", "use fewer rows", _DECIMALS)
+    check.fits(n * m**4, "maximal leakage of E_i", "use fewer records", _DECIMALS)
     mean = log_mean_inverse(chain.initial, chain.transition, n, channel.epsilon)
     stay = -n * math.log1p((m - 1) * math.exp(-channel.epsilon))
     # The floats of R, of the chain and of epsilon are off by a few ulp for each record.

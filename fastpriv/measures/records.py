@@ -129,8 +129,8 @@ def _chain_group_information(prior: Markov, kernels: RowKernels, group: Group) -
         high = min(
             context_information(found.upper, [rest[j]]), compiled.entropy(found.upper.sum(axis=0))
         )
-        lower[-1] -= chance * information_off(low)
-        upper.append(chance * (high + information_off(high)))
+        lower[-1] -= chance * information_off(low, found.lost)
+        upper.append(chance * (high + information_off(high, found.lost)))
     if exact:
         return math.fsum(lower)
     low = max(0.0, math.fsum(lower))

@@ -147,8 +147,8 @@ def refines(
     second = as_channel(b, first.space)
     if first.space != second.space:
         raise InvalidInput(
-            f"both mechanisms must be about the same databases, got {first.space!r} and "
-            f"{second.space!r}"
+            f"both mechanisms must be on the same databases; got {first.space!r} and "
+            f"{second.space!r}. For a matrix use Channel(matrix, sizes)."
         )
     law = None if prior is None else as_prior(prior, first.space)
     rows = first.kernels, second.kernels
@@ -205,6 +205,6 @@ def _compared(
         raise TooLarge.entries(
             "the linear program of the comparison",
             entries,
-            "compare channels that act row by row, or with fewer outputs",
+            "compare channels that act on each record, or with fewer outputs",
         )
     return deficiency(A, B, prior, bounded, seconds)

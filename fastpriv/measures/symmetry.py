@@ -87,9 +87,8 @@ def data_independent_bound(channel: AbstractChannel | ArrayLike) -> float:
     mechanism = as_channel(channel)
     if not is_data_independent(mechanism):
         raise InvalidInput(
-            "the output distributions are not permutations of one distribution, "
-            "so ln|Y| - H(Z) depends on the "
-            "database; ask individual_capacity"
+            "channel must have output distributions that are permutations of each other; here "
+            "ln|Y| - H(Z) depends on the database. Use individual_capacity."
         )
     total = []
     for laws, count in law_factors(mechanism):
@@ -153,8 +152,8 @@ def is_weakly_symmetric(channel: AbstractChannel | ArrayLike) -> bool:
             tried += 1
             if tried > _TRIED:
                 raise TooLarge(
-                    f"{_TRIED:,} partial selections did not settle whether columns can have equal "
-                    "sums; individual_capacity brackets the capacity itself"
+                    f"{_TRIED:,} partial selections did not decide whether columns can have "
+                    "equal sums. Use individual_capacity, which brackets the capacity."
                 )
             rows = table[slices[level]]
             if level == len(slices) - 1:

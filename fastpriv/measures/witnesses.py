@@ -32,6 +32,7 @@ from fastpriv.measures.inputs import measure_as_product
 from fastpriv.measures.pointwise.database import (
     count_leakages,
     leakages,
+    pml,
     possible_types,
     rows_leakages,
     type_leakages,
@@ -67,7 +68,7 @@ def leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
 
 def matrix_leakage_witness(channel: AbstractChannel, prior: Distribution) -> Witness:
     """Use the matrix; raise TooLarge if it is too large to search."""
-    y = int(leakages(channel, prior).above.argmax())
+    y = int(pml(channel, prior).argmax())
     column = np.where(prior.probabilities() > 0, _small_matrix(channel)[:, y], -1.0)
     return Witness(channel.output_row(y), channel.space.rows(int(column.argmax())))
 
@@ -283,7 +284,7 @@ def _query_extreme_witness(channel: QueryChannel) -> Witness:
 def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witness:
     """The output that leaks most, and a database with the likeliest answer behind it."""
     query = channel.query
-    y = int(leakages(channel, prior).above.argmax())
+    y = int(pml(channel, prior).argmax())
     column = np.where(query.law(prior) > 0, channel.kernel.matrix[:, y], -1.0)
     x = query.database((), (), int(column.argmax()))
     if prior.log_prob(x) == -math.inf:

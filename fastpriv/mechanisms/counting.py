@@ -60,17 +60,17 @@ _NEGLIGIBLE = 1e-20
 
 
 def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
-    """Pointwise maximal leakage of one row from the fraction of ones with Laplace noise.
+    """Compute the largest leakage about one record of the fraction of ones with Laplace noise.
 
     sup l(D_i -> y) = 1/(nb) - ln((1 - c) + c e^(1/(nb))), over outputs y and over priors under
-    which the n rows are independent and hold a one with the same probability in [c, 1 - c].
+    which the n records are independent and hold a one with the same probability in [c, 1 - c].
     Saeidian et al. 2024, Proposition 4.6, prove that it is an upper bound; it is attained, by y >=
     1 at the probability c (see :func:`laplace_count_leakage`).
 
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     scale : float
         Scale b of the Laplace noise on the fraction of ones, above 0.
     c : float
@@ -92,20 +92,20 @@ def laplace_count_pml(n: int, scale: float, c: float = 0.0) -> float:
 
 
 def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Floats:
-    """Leakage l(D_i -> y) about one row at each output of the Laplace mechanism for a fraction.
+    """Compute the leakage about one record of each output of the Laplace mechanism for a fraction.
 
-    Y is the fraction of ones among n independent rows, each a one with probability p, plus Laplace
-    noise of scale b; l(D_i -> y) is the log of the largest p(y | d_i) over p(y) (Saeidian et al.
-    2024, section 4.1). Flat for y <= 0 and y >= 1, where it is largest.
+    Y is the fraction of ones among n independent records, each a one with probability p, plus
+    Laplace noise of scale b; l(D_i -> y) is the log of the largest p(y | d_i) over p(y) (Saeidian
+    et al. 2024, section 4.1). Flat for y <= 0 and y >= 1, where it is largest.
 
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     scale : float
         Scale b of the noise, above 0.
     p : float
-        Probability that a row holds a one: 0, or at least 1e-100.
+        Probability that a record holds a one: 0, or at least 1e-100.
     y : array of float
         Outputs; infinities are allowed.
 
@@ -133,7 +133,7 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
         raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {probability:g}")
     places = np.asarray(check.array(y, "y"), dtype=np.float64)
     if np.isnan(places).any():
-        raise InvalidInput("y must not hold a NaN")
+        raise InvalidInput("y must be numbers; got a NaN. Leave it out.")
     if probability in (0.0, 1.0):  # the row is known beforehand
         return np.zeros(places.shape)
     rest, decay = n - 1, math.exp(-t)
@@ -188,7 +188,7 @@ class GeometricCount:
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     epsilon : float
         Level of differential privacy, above 0.
     clamp : bool
@@ -210,11 +210,11 @@ class GeometricCount:
     def __init__(self, n: int, epsilon: float, clamp: bool = True) -> None:
         self.n = check.integer(n, "n", 1)
         if self.n >= 1 << 61:
-            raise InvalidInput("n must be below 2^61: counts are 64-bit integers")
+            raise InvalidInput("n must be below 2^61, because counts are 64-bit integers.")
         self.epsilon = check.real(epsilon, "epsilon", 0.0)
         if self.epsilon == 0.0:
             raise InvalidInput(
-                "epsilon must be above 0: no distribution on the integers has level 0"
+                "epsilon must be above 0; no distribution on the integers has level 0."
             )
         self.clamp = check.flag(clamp, "clamp")
 
@@ -257,10 +257,10 @@ class GeometricCount:
         return {"dp": self.epsilon, "strong-dp": everything, "pml-all-priors": everything}
 
     def pml_level(self, c: float = 0.0) -> float:
-        """Largest leakage about one row, if rows are ones with one probability in [c, 1 - c].
+        """Largest leakage about one record, if records are ones with one probability in [c, 1 - c].
 
         It is epsilon - ln((1 - c) + c e^epsilon), as for the Laplace mechanism: a clamped (or very
-        large) count tilts the odds of every row by e^epsilon. Rounded up.
+        large) count changes the odds of every record by e^epsilon. Rounded up.
         """
         return _tilted_level(self.epsilon, check.real(c, "c", 0.0, 0.5))
 
@@ -272,10 +272,11 @@ class GeometricCount:
         doubles. The certified level of these doubles is ``dp_level(channel())``; draws have the
         level epsilon itself.
         """
-        check.fits((self.n + 1) ** 2, "the kernel", "use fewer rows", check.MAX_MATRIX)
+        check.fits((self.n + 1) ** 2, "the kernel", "use fewer records", check.MAX_MATRIX)
         if self.epsilon > _STEEPEST:
             raise InvalidInput(
-                f"beyond epsilon {_STEEPEST:g} doubles cannot hold the kernel, got {self.epsilon:g}"
+                f"epsilon must be at most {_STEEPEST:g} for a kernel in doubles; got "
+                f"{self.epsilon:g}. Use a smaller epsilon."
             )
         v = np.arange(self.n + 1.0)
         q = math.exp(-self.epsilon)
@@ -297,10 +298,13 @@ class GeometricCount:
 def _step(n: int, scale: float) -> float:
     """Return 1/(nb), the log ratio that one row makes."""
     rows = check.integer(n, "n", 1)
-    check.fits(rows, "a database", "use fewer rows")
+    check.fits(rows, "a database", "use fewer records")
     b = check.real(scale, "scale", 0.0)
     if b == 0.0:
-        raise InvalidInput("scale must be above 0: without noise the count itself is released")
+        raise InvalidInput(
+            "scale must be above 0; without noise the count itself is released. Give a "
+            "positive scale."
+        )
     return min(1.0 / rows / b, 1e300)
 
 
@@ -317,20 +321,20 @@ def _tilted_level(t: float, c: float) -> float:
 
 
 def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> float:
-    """Pointwise maximal leakage of a truthful answer to "do more than t of n rows hold a one?".
+    """Compute the leakage of a truthful answer to "do more than t of n records hold a one?".
 
-    The rows are independent and hold a one with probability p. The answer yes leaks
+    The records are independent and hold a one with probability p. The answer yes leaks
     -ln P(Bin(n, p) > t), the answer no -ln P(Bin(n, p) <= t) (Saeidian et al. 2024,
     Example 3.11): little if the answer is nearly certain, although no noise is added.
 
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of records.
     t : int
         The threshold, at least 0.
     p : float
-        Probability that a row holds a one.
+        Probability that a record holds a one.
     answer : bool
         Which answer was given: yes (more than t) by default.
 
@@ -368,7 +372,7 @@ def threshold_query_leakage(n: int, t: int, p: float, answer: bool = True) -> fl
 
 
 def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> float:
-    """Chernoff bound on :func:`threshold_query_leakage`, for an answer that is to be expected.
+    """Bound :func:`threshold_query_leakage` by Chernoff, for an answer that is expected.
 
     -ln(1 - exp(-n KL(t/n || p))) for the answer yes, which needs t/n < p, and the same with t + 1
     in place of t for the answer no, which needs (t + 1)/n > p (Saeidian et al. 2024,
@@ -396,8 +400,8 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
     if not (count < n * probability if answer else count > n * probability):
         need = "t/n < p" if answer else "(t + 1)/n > p"
         raise InvalidInput(
-            f"the Chernoff bound for this answer holds for {need} only, got n = {short(n)}, "
-            f"t = {short(t)}, p = {described(p)}; ask threshold_query_leakage, which is exact"
+            f"the Chernoff bound for this answer needs {need}; got n = {short(n)}, t = "
+            f"{short(t)}, p = {described(p)}. Use threshold_query_leakage, which is exact."
         )
     if count > n or probability in (0, 1):  # the answer is certain
         return 0.0
@@ -411,7 +415,7 @@ def threshold_query_bound(n: int, t: int, p: float, answer: bool = True) -> floa
 
 def _checked(n: int, t: int, p: float) -> tuple[int, int, Fraction]:
     rows = check.integer(n, "n", 1)
-    check.fits(rows, "a database", "use fewer rows")
+    check.fits(rows, "a database", "use fewer records")
     probability = Fraction(check.real(p, "p", least=0.0, most=1.0))
     return rows, check.integer(t, "t", 0), probability
 

@@ -110,7 +110,7 @@ def exponential(
 
 
 def exponential_entropy(k: int, rate: float) -> float:
-    """Entropy H(Z) of the exponential channel's output, in nats, the same for every database.
+    """Compute the entropy H(Z) of the exponential channel's output, in nats.
 
     With l = rate: H(Z) = ln((1 - e^-kl)/(1 - e^-l)) + l/(e^l - 1) - kl/(e^kl - 1) (Wu-Xia-He 2020,
     eq. (82)), from ln k at rate 0 down to 0 at infinity.
@@ -149,7 +149,7 @@ def exponential_entropy(k: int, rate: float) -> float:
 
 
 def exponential_rate(k: int, epsilon: float) -> float:
-    """Largest rate at which the exponential channel on k outputs leaks at most epsilon nats.
+    """Return the largest rate at which the exponential channel leaks at most epsilon nats.
 
     The l with ln k - H(Z) = epsilon (Wu-Xia-He 2020, Corollary 5, eq. (83)), where the paper's
     parameter is N = 1/l. The channel leaks at most epsilon about any individual, for every query.

@@ -66,7 +66,7 @@ class GaussianChannel:
 
     The Gaussian privacy channel of Wu-Xia-He 2020, Definition 16. The paper gives its individual
     channel capacity as ln(1 + T^2/N)/2 (Corollary 6). That is the capacity under a bound on the
-    mean square, and an upper bound for bounded answers. The capacity of a row of m values is the
+    mean square, and an upper bound for bounded answers. The capacity of a record of m values is the
     capacity of the best m points in [-T, T] (Theorem 3). A query reaches it if the m values can
     have those points as answers.
 
@@ -109,7 +109,7 @@ class GaussianChannel:
         Parameters
         ----------
         m : int or infinity
-            Number of values of a row. Default: any number, the amplitude-limited capacity
+            Number of values of a record. Default: any number, the amplitude-limited capacity
             (Smith 1971).
         gap : float
             Width to reach, in nats, and relative to capacities below one nat.
@@ -142,7 +142,7 @@ class GaussianChannel:
 def gaussian_variance(
     T: float, epsilon: float, balance: float = 0.0, *, m: float | None = None
 ) -> float:
-    """Variance of normal noise that leaks at most epsilon nats about a row.
+    """Return the variance of normal noise that leaks at most epsilon nats about a record.
 
     N = T^2/(e^(2 (epsilon + balance)) - 1), from the bound ln(1 + T^2/N)/2 <= epsilon + balance
     (Wu-Xia-He 2020, Corollary 6 and eq. (121)).
@@ -159,7 +159,7 @@ def gaussian_variance(
         all. 0 assumes nothing about adversaries.
     m : int or infinity, optional
         Calibrate to the capacity of m points in [-T, T] (infinity: any number) instead of the
-        bound, which needs less noise. A row must then have at most m values.
+        bound, which needs less noise. A record must then have at most m values.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def gaussian_variance(
     T = check.real(T, "T", least=LEAST)
     level = check.real(epsilon, "epsilon", least=0.0) + check.real(balance, "balance", least=0.0)
     if level == 0.0:
-        raise Infeasible("no finite noise hides everything; give an epsilon above 0")
+        raise Infeasible("epsilon must be above 0; no finite noise reaches level 0.")
     reach = _safe_reach(level)
     if m is not None:
         m = _values(m)
@@ -188,7 +188,10 @@ def gaussian_variance(
     scale = T / reach if reach > 0.0 else math.inf
     variance = raised(scale * scale, 16.0)
     if variance == math.inf:
-        raise Infeasible(f"epsilon = {level} and T = {T} need a variance beyond the doubles")
+        raise Infeasible(
+            f"epsilon = {level} and T = {T} need a variance that overflows a double. Use a "
+            "larger epsilon, or scale the data down."
+        )
     return max(variance, 2.0**-1022)
 
 
@@ -248,7 +251,7 @@ class NoiseComparison(NamedTuple):
 def noise_comparison(
     T: float, epsilon: float, sensitivity: float, delta: float = 1e-6, balance: float = 0.0
 ) -> NoiseComparison:
-    """Standard deviations of Laplace and Gaussian mechanism and of the Gaussian privacy channel.
+    """Compare the noise of the Laplace, the Gaussian and the Gaussian privacy mechanism.
 
     For one query with values in [-T, T] and one epsilon: sqrt(2) s/epsilon of the
     epsilon-differentially private Laplace mechanism, sqrt(2 ln(1.25/delta)) s/epsilon of the
@@ -276,9 +279,9 @@ def noise_comparison(
     Notes
     -----
     One epsilon means three different guarantees. Only the channel's, mutual information under any
-    correlation of rows, limits what correlated rows reveal. The paper calls these numbers variances
-    and gives the scale s/epsilon for the Laplace mechanism, whose deviation is sqrt(2) times as
-    large. The formula of the Gaussian mechanism is proved for epsilon below 1 only.
+    correlation of records, limits what correlated records reveal. The paper calls these numbers
+    variances and gives the scale s/epsilon for the Laplace mechanism, whose deviation is sqrt(2)
+    times as large. The formula of the Gaussian mechanism is proved for epsilon below 1 only.
 
     Examples
     --------
@@ -291,7 +294,10 @@ def noise_comparison(
     epsilon = check.real(epsilon, "epsilon", least=math.ulp(0.0))
     sensitivity = check.real(sensitivity, "sensitivity", least=0.0)
     if sensitivity > 2.0 * T:
-        raise InvalidInput(f"a query in [-T, T] changes by at most 2T = {2 * T}, got {sensitivity}")
+        raise InvalidInput(
+            f"sensitivity must be at most 2T = {2 * T}, the range of a query in [-T, T]; got "
+            f"{sensitivity}."
+        )
     delta = check.real(delta, "delta", least=math.ulp(0.0), most=1.0)
     return NoiseComparison(
         math.sqrt(2.0) * sensitivity / epsilon,
@@ -309,7 +315,7 @@ def mean_deviation_bound(
     variance: float | None = None,
     balance: float = 0.0,
 ) -> float:
-    """Bound on the probability that a private mean of n values is off by tau or more.
+    """Bound the probability that a private mean of n values is off by tau or more.
 
     The mean of independent values in [-T, T] with the given variance, released through the
     Gaussian privacy channel: by Chebyshev, (variance/n + N)/tau^2 with
@@ -430,8 +436,8 @@ class GaussianNoise:
         """Covariance of the noise; raises if only the mean is released."""
         if self.deterministic:
             raise InvalidInput(
-                f"a distortion of {self.distortion:g} is met by releasing the mean, which leaks "
-                "nothing: there is no noise to add (check .deterministic), or lower the distortion"
+                f"a distortion of {self.distortion:g} is met by the mean alone, which leaks "
+                "nothing and needs no noise. Check .deterministic, or use a smaller distortion."
             )
         return np.asarray((self._axes * self._noise) @ self._axes.T)
 
@@ -546,7 +552,7 @@ def compare_gaussian(
     epsilon, delta : float
         The differential-privacy guarantee, epsilon above 0 and delta between 0 and 1.
     sensitivity : float
-        How far one row can move the signal.
+        How far one record can move the signal.
 
     Returns
     -------
@@ -568,7 +574,9 @@ def compare_gaussian(
     textbook = 2.0 * math.log(2.0 / probability) * ratio * ratio
     smallest = raised(_smallest_variance(level, probability) * step * step, 4.0)
     if not 0.0 < smallest < math.inf or not 0.0 < textbook < math.inf:
-        raise InvalidInput("the noise variance is beyond the range of a double; scale the data")
+        raise InvalidInput(
+            "the variance of the noise must be within the range of a double. Scale the data."
+        )
     return GaussianComparison(
         textbook,
         _leakage(spread, textbook),
@@ -579,7 +587,7 @@ def compare_gaussian(
 
 
 def gaussian_distortion(variance: float, leakage: float) -> float:
-    """Smallest E|Y - X|^2 that guarantees I(X; Y) <= leakage for every X of a given variance.
+    """Return the smallest E|Y - X|^2 with I(X; Y) <= leakage for every X of a given variance.
 
     Gaussian noise of variance/(e^(2 leakage) - 1), or the mean of X if that has less distortion,
     which leaks nothing. For X = f(S) and a leakage factor f put leakage = f H(S)
@@ -612,7 +620,7 @@ def gaussian_distortion(variance: float, leakage: float) -> float:
 
 
 def gaussian_delta(noise_variance: float, epsilon: float, sensitivity: float = 1.0) -> float:
-    """Smallest delta at which Gaussian noise is (epsilon, delta)-private, rounded up.
+    """Compute the smallest delta at which Gaussian noise is (epsilon, delta)-DP, rounded up.
 
     Phi(a - b) - e^epsilon Phi(-a - b), with a = sensitivity/(2 s), b = epsilon s/sensitivity and
     s^2 the variance of the noise (Balle and Wang 2018). Both terms share the factor
@@ -625,7 +633,7 @@ def gaussian_delta(noise_variance: float, epsilon: float, sensitivity: float = 1
     epsilon : float
         Level, at least 0.
     sensitivity : float
-        How far one row can move the signal, above 0.
+        How far one record can move the signal, above 0.
 
     Returns
     -------

@@ -105,7 +105,9 @@ class MaxEntropyNoise:
         """Return P(Z = k) for an array of integers, taken modulo ``modulus`` on a cycle."""
         given = check.array(k, "k")
         if given.dtype.kind not in "iu":
-            raise InvalidInput(f"k must hold integers, got {given.dtype}")
+            raise InvalidInput(
+                f"k must hold integers; got {given.dtype}. Convert it by astype(int)."
+            )
         if self.modulus is not None:
             residue = given % self.modulus
             given = np.minimum(residue, self.modulus - residue)
@@ -218,7 +220,10 @@ class MaxEntropyNoise:
         0.432584
         """
         if self.modulus is None:
-            raise InvalidInput("noise on all integers has no finite matrix: give a modulus")
+            raise InvalidInput(
+                "modulus must be given for a matrix; noise on all integers has infinitely many "
+                "outputs."
+            )
         check.fits(self.modulus**2, "the matrix", "use a shorter cycle", check.MAX_MATRIX)
         law = self.pmf(np.arange(self.modulus))
         places = np.arange(self.modulus)

@@ -35,7 +35,7 @@ class Memoised:
     Parameters
     ----------
     permanent : channel
-        From the value, one row, to the answer that is kept.
+        From the value, one record, to the answer that is kept.
     instantaneous : channel, optional
         From the answer to a message; its databases are the outputs of the permanent mechanism.
 
@@ -55,7 +55,9 @@ class Memoised:
         self, permanent: AbstractChannel, instantaneous: AbstractChannel | None = None
     ) -> None:
         if not isinstance(permanent, AbstractChannel) or permanent.space.n != 1:
-            raise InvalidInput("permanent must be a channel on one record, the value of a user")
+            raise InvalidInput(
+                "permanent must be a channel on one record, which holds the value of a user."
+            )
         if instantaneous is not None and (
             not isinstance(instantaneous, AbstractChannel)
             or instantaneous.space != permanent.output_space
@@ -128,7 +130,9 @@ class Memoised:
         """
         codes = check.codes(np.asarray(values)[:, None], self.permanent.space.sizes, None)[:, 0]
         if len(codes) != len(users):
-            raise InvalidInput(f"there are {len(users)} users and {len(codes)} values")
+            raise InvalidInput(
+                f"values must be one for each of {len(users)} users; got {len(codes)}."
+            )
         generator = None if rng is None else check.generator(rng)
         pairs = list(zip(users, codes.tolist(), strict=True))
         new = list(dict.fromkeys(pair for pair in pairs if pair not in kept))

@@ -98,8 +98,8 @@ def as_doubles(given: NDArray[Any], name: str) -> Floats:
         odd = [v for v, x in zip(given.flat, numbers.flat, strict=True) if int(v) != int(x)]
         if odd:
             raise InvalidInput(
-                f"{name} must hold numbers that a double can hold, {odd[0]} is none; "
-                "subtract what all answers have in common"
+                f"{name} must hold numbers that a double represents exactly; got {odd[0]}. "
+                "Subtract what all answers have in common."
             )
     return numbers
 

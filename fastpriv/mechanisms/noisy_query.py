@@ -93,17 +93,17 @@ def gaussian_query_capacity(
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
-    """Individual capacity of a query with normal noise, in nats: the most it reveals about a row.
+    """Bound the individual capacity of a query with normal noise, in nats.
 
-    Y = f(X) + sigma Z with Z standard normal. C_1 is the largest I(X_i; Y) over rows i and priors
-    (Wu-Xia-He 2020, Definition 5). It is the largest capacity of normal noise on m_i points, one
-    answer f(x) for each value of x_i (Theorem 2 there).
+    Y = f(X) + sigma Z with Z standard normal. C_1 is the largest I(X_i; Y) over records i and
+    priors (Wu-Xia-He 2020, Definition 5). It is the largest capacity of normal noise on m_i points,
+    one answer f(x) for each value of x_i (Theorem 2 there).
 
     Parameters
     ----------
     values : array of shape (N,) or (N, d), or SumQuery
         The answer f(x) for every database, in C order: a number, or a vector of d numbers. A count,
-        sum or histogram of many rows is a :class:`SumQuery`.
+        sum or histogram of many records is a :class:`SumQuery`.
     sigma : float or array of length d
         Standard deviation of the noise, above 0, or one for each coordinate. For noise of
         covariance L L^T give the vectors L^-1 f(x) and sigma = 1.
@@ -124,17 +124,12 @@ def gaussian_query_capacity(
 
     Notes
     -----
-    For bits the worst adversary knows the two answers furthest apart, and so does any adversary
-    while these are at most 2 sigma apart. Otherwise the density is replaced by its values on a grid
-    with a proved error (``fastpriv.mechanisms.noise``), and the finite channel is searched. On a
-    line the grid has about 11 (a + 10) a points for answers within 2a standard deviations, in a
-    plane that many for each axis. Beyond 2^23 entries for all answers, and for vectors in more than
-    two directions, the bracket is wide. Answers that are 24 standard deviations apart need no grid.
-    Cost O(N n) for bits.
-
-    For a :class:`SumQuery` bits and independent rows need O(1). With more values the answers of up
-    to 4096 types of the other rows are searched. If there are more types, the lower bound comes
-    from some of the answers, and the upper bound from the best m points within their range.
+    For bits, and for answers at most 2 sigma apart, the worst prior is on the two answers that are
+    furthest apart; cost O(N n). Otherwise the density is replaced by its values on a grid with a
+    proved error, and the finite channel is searched. The bracket is wide beyond 2^23 entries for
+    all answers, and for vectors in more than two directions. For a :class:`SumQuery`, bits and
+    independent records need O(1), and more values are searched over up to 4096 types of the other
+    records.
 
     Examples
     --------
@@ -198,14 +193,14 @@ def laplace_query_capacity(
     gap: float = 1e-9,
     time_limit: float | None = 60.0,
 ) -> IndividualCapacity:
-    """Individual capacity of a query with Laplace noise, in nats: the most it reveals about a row.
+    """Bound the individual capacity of a query with Laplace noise, in nats.
 
     As :func:`gaussian_query_capacity`, with noise of density e^(-|z|/scale)/(2 scale).
 
     Parameters
     ----------
     values : array of length N, or SumQuery
-        The answer f(x) for every database, in C order; or a sum of numbers over many rows.
+        The answer f(x) for every database, in C order; or a sum of numbers over many records.
     scale : float
         Scale b of the noise, above 0.
     space : Space or sequence of int
@@ -251,7 +246,7 @@ def _with_scale(values: ArrayLike | SumQuery, scale: float) -> tuple[Floats | Su
 
 
 def laplace_query_leakage(values: ArrayLike | SumQuery, scale: float) -> float:
-    """Maximal leakage of a query with Laplace noise about the whole database, in nats.
+    """Compute the maximal leakage of a query with Laplace noise, in nats.
 
     ln of the integral of max_x p(y|x) (Issa-Wagner-Kamath 2020, Theorem 1). Between neighbouring
     answers at a distance g the largest density has mass 1 - e^(-g/2b), and 1/2 beyond each end, so
@@ -313,9 +308,11 @@ def _capacity(
     width = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     if (space is None) != isinstance(given, SumQuery):
-        raise InvalidInput("give the space of a list of answers, and none for a SumQuery")
+        raise InvalidInput(
+            "space must be given with a list of answers, and left out with a SumQuery."
+        )
     if not (np.isfinite(scales).all() and (scales > 0.0).all()):
-        raise InvalidInput(f"{name} must be finite and above 0: without noise nothing is hidden")
+        raise InvalidInput(f"{name} must be finite and above 0; without noise nothing is hidden.")
     if isinstance(given, SumQuery):
         return sum_capacity(given, scales, noise, priors == "independent", width, seconds)
     assert space is not None
@@ -588,7 +585,7 @@ def laplace_query_information(
     Parameters
     ----------
     values : array of length N, or SumQuery
-        The answer f(x) for every database, in C order; or a sum of numbers over many rows.
+        The answer f(x) for every database, in C order; or a sum of numbers over many records.
     scale : float
         Scale b of the noise, above 0.
     prior : Distribution or 1-D array
@@ -621,15 +618,15 @@ def laplace_query_pml(
     *,
     row: int | None = None,
 ) -> float | Floats:
-    """Pointwise maximal leakage of a query with Laplace noise under a prior, in nats.
+    """Compute the pointwise maximal leakage of a query with Laplace noise, in nats.
 
     l(X -> y) = ln max_x p(y|x) / p(y) (Saeidian et al. 2024, Theorem 2.4, for densities), or l(X_i
-    -> y) about one row, which maximises over the values of that row.
+    -> y) about one record, which maximises over the values of that record.
 
     Parameters
     ----------
     values : array of length N, or SumQuery
-        The answer f(x) for every database, in C order; or a sum of numbers over many rows.
+        The answer f(x) for every database, in C order; or a sum of numbers over many records.
     scale : float
         Scale b of the noise, above 0.
     prior : Distribution or 1-D array
@@ -637,7 +634,7 @@ def laplace_query_pml(
     y : array of float, optional
         Outputs; infinities are allowed. Default: the largest leakage over all outputs.
     row : int, optional
-        The row i about which something is leaked. Default: the whole database.
+        The record i about which something is leaked. Default: the whole database.
 
     Returns
     -------
@@ -673,7 +670,7 @@ def laplace_query_pml(
         return raised(float(level.max()) + error + 2.0 * answers.error, 8.0)
     places = np.asarray(check.array(y, "y"), dtype=np.float64)
     if np.isnan(places).any():
-        raise InvalidInput("y must not hold a NaN")
+        raise InvalidInput("y must be numbers; got a NaN. Leave it out.")
     with np.errstate(over="ignore"):
         moved = np.clip((places - answers.origin) / scales[0], points[0], points[-1])
     level = _leakages(joint, points, moved.reshape(-1), row is None).reshape(places.shape)
@@ -786,7 +783,7 @@ class _Answers(NamedTuple):
         """Number the answers; those of a sum are counted in its smallest steps."""
         if not (np.isfinite(scales).all() and (scales > 0.0).all()):
             raise InvalidInput(
-                f"{name} must be finite and above 0: without noise nothing is hidden"
+                f"{name} must be finite and above 0; without noise nothing is hidden."
             )
         if not isinstance(given, SumQuery):
             law = as_prior(prior)

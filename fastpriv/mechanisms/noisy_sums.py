@@ -63,13 +63,13 @@ _LISTED = 16.0
 class SumQuery:
     """A query f(x) = sum_i scores[i][x_i], for noise that is added to it.
 
-    The scores are numbers, or vectors of one length. A count adds a bit for each row, a histogram
-    a unit vector.
+    The scores are numbers, or vectors of one length. A count adds a bit for each record, a
+    histogram a unit vector.
 
     Parameters
     ----------
     scores : sequence of arrays of shape (m_i,) or (m_i, d)
-        ``scores[i][v]`` is the score of value v in row i. Rows with equal scores
+        ``scores[i][v]`` is the score of value v in record i. Rows with equal scores
         (``[scores] * n``) are measured once.
 
     Examples
@@ -98,7 +98,7 @@ class SumQuery:
     @classmethod
     def _alike(cls, table: Floats, n: int) -> SumQuery:
         self = cls.__new__(cls)
-        check.fits(n, "a database", "use fewer rows")
+        check.fits(n, "a database", "use fewer records")
         self._set([table], np.zeros(n, np.int64))
         return self
 
@@ -176,7 +176,9 @@ def all_sums(query: SumQuery) -> tuple[NDArray[Any], int]:
     scores, whole = integer_scores(query)
     sizes = [len(table) for table in query.kinds]
     number = menu_size(sizes, query.counts, max(query.counts))
-    check.fits(number, "the list of types of rows", "use fewer rows, or list the answers", _TYPES)
+    check.fits(
+        number, "the list of types of rows", "use fewer records, or list the answers", _TYPES
+    )
     most = sum(c * max(map(abs, row)) for c, row in zip(query.counts, scores, strict=True))
     kind: Any = np.int64 if most < 1 << 62 else object
     sums = np.zeros(1, kind)

@@ -129,7 +129,7 @@ def _checked(shape: Sequence[int], epsilon: float) -> tuple[int, int, float, int
     level = check.real(epsilon, "epsilon", least=1e-9, most=most) - _MARGIN
     size = max(rows, columns) + math.ceil(_REACH / level)
     if size * size > _OFFSETS:
-        raise TooLarge.entries("the noise on the plane", size * size, "use a larger epsilon")
+        raise TooLarge.entries("the noise on the plane", size * size, "use larger cells")
     return rows, columns, level, size
 
 

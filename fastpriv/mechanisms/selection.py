@@ -30,16 +30,14 @@ _CANDIDATES = 1 << 12
 def permute_and_flip(utilities: ArrayLike, epsilon: float, sensitivity: float = 1.0) -> Channel:
     """Choose a candidate of high utility by permute-and-flip (McKenna and Sheldon 2020).
 
-    Candidates come in a random order, and each is taken with the probability q_r = exp(epsilon (u_r
-    - max u) / (2 sensitivity)), until one is. Given that r comes at a uniform time x, another
-    candidate s came before and was taken with the probability x q_s, so that
+    Candidates come in a random order, and each candidate r is taken with probability
+    q_r = exp(epsilon (u_r - max u) / (2 sensitivity)), until one is taken. So
 
-        p(r) = q_r * integral over [0, 1] of the product over s != r of (1 - q_s x) dx,
+        p(r) = q_r * integral over [0, 1] of the product over s != r of (1 - q_s x) dx.
 
-    a polynomial, which Gauss and Legendre's rule with half as many nodes as candidates integrates
-    exactly. It is epsilon-differentially private if one person changes every utility by at most
-    the sensitivity, and no worse for any utilities than the exponential mechanism. It is the same
-    as reporting the largest utility with exponential noise (Ding et al. 2021).
+    The mechanism is epsilon-differentially private if one person changes every utility by at most
+    the sensitivity. For no utilities is it worse than the exponential mechanism. It equals
+    reporting the largest utility with exponential noise (Ding et al. 2021).
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def binary_symmetric(values: ArrayLike, p: float, space: Space | ArrayLike) -> Q
 
     p(y|x) = 1 - p if y = f(x), p otherwise (Wu-Xia-He 2020, Section 4.1, eq. (49)). For one row of
     two values it is randomised response. Its individual channel capacity is at most ln 2 - H(p)
-    (Corollary 3). Equality holds exactly if some row has two values that can have different answers
-    (the paper leaves rows of three values or more open).
+    (Corollary 3). Equality holds exactly if some record has two values that can have different
+    answers (the paper leaves records of three values or more open).
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def binary_symmetric(values: ArrayLike, p: float, space: Space | ArrayLike) -> Q
 
 
 def binary_symmetric_flip(epsilon: float) -> float:
-    """Smallest probability of flipping a yes/no answer at which it leaks at most epsilon nats.
+    """Return the smallest flip probability at which a yes/no answer leaks at most epsilon nats.
 
     The p in [0, 1/2] with ln 2 - H(p) = epsilon (Wu-Xia-He 2020, Corollary 3, eq. (57)).
 

@@ -202,35 +202,59 @@ def _check_possible(level: float, prior: Distribution) -> None:
         )
 
 
+#: Of each notion that follows: its premise, the formula and the source.
+Reasons = dict[str, tuple[str, str, str]]
+
+
 def derive(given: float, notion: str, facts: Facts) -> Implications:
     """Follow the rules from one guarantee, with the facts that are known."""
-    levels, steps = {notion: given}, dict[str, Step]()
-    improved = True
-    while improved:  # rules only raise levels around a cycle, so this ends
-        improved = False
-        for premise in RELATED:
-            if premise not in levels:
-                continue
-            for rule in NOTIONS[premise].implies:
-                if rule.conclusion == notion:
-                    continue
-                bound, formula = rule.bound(levels[premise], facts), rule.formula
-                most, why = NOTIONS[rule.conclusion].ceiling(facts)
-                if bound is not None and bound > most:
-                    bound, formula = most, why
-                if bound is not None and bound < levels.get(rule.conclusion, math.inf):
-                    levels[rule.conclusion] = bound
-                    steps[rule.conclusion] = Step(
-                        premise, rule.conclusion, bound, formula, rule.source
-                    )
-                    improved = True
-    order = [name for name in RELATED if name in steps]
+    levels, reasons = follow(given, notion, facts)
+    order = [name for name in RELATED if name in reasons]
     return Implications(
         notion,
         given,
         {notion: given} | {name: levels[name] for name in order},
-        {name: steps[name] for name in order},
+        {name: _step(name, levels, reasons) for name in order},
     )
+
+
+def _step(name: str, levels: dict[str, float], reasons: Reasons) -> Step:
+    """Return the last step that leads to a notion."""
+    premise, formula, source = reasons[name]
+    return Step(premise, name, levels[name], formula, source)
+
+
+def steps_to(name: str, levels: dict[str, float], reasons: Reasons) -> tuple[Step, ...]:
+    """Return the steps that lead to a notion, in order."""
+    steps: list[Step] = []
+    while name in reasons:
+        steps.insert(0, _step(name, levels, reasons))
+        name = steps[0].premise
+    return tuple(steps)
+
+
+def follow(given: float, notion: str, facts: Facts) -> tuple[dict[str, float], Reasons]:
+    """Return the levels that follow, and why."""
+    levels, reasons, pending = {notion: given}, Reasons(), {notion}
+    while pending:  # rules only raise levels around a cycle, so this ends
+        for premise in RELATED:
+            if premise not in pending:
+                continue
+            pending.remove(premise)
+            level = levels[premise]
+            for rule in NOTIONS[premise].implies:
+                name = rule.conclusion
+                bound, known = rule.bound(level, facts), levels.get(name)
+                if bound is None or name == notion or (known is not None and bound >= known):
+                    continue
+                formula, (most, why) = rule.formula, NOTIONS[name].ceiling(facts)
+                if bound > most:
+                    bound, formula = most, why
+                if bound < math.inf:
+                    levels[name] = bound
+                    reasons[name] = premise, formula, rule.source
+                    pending.add(name)
+    return levels, reasons
 
 
 def facts_of(prior: Distribution | ArrayLike | None, n: int | None) -> Facts:

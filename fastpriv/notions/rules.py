@@ -96,7 +96,9 @@ def plus_epsilon_x(level: float, facts: Facts) -> float | None:
 
 def groups(level: float, facts: Facts) -> float | None:
     """Bound by n e: two databases differ in at most n records."""
-    return None if facts.n is None else product_up(facts.n, level)
+    if facts.n is None or facts.n == 1:
+        return None if facts.n is None else level
+    return product_up(facts.n, level)
 
 
 def capacity_bound(level: float, facts: Facts) -> float | None:

@@ -1,11 +1,12 @@
-from .channels import balance, leakage
-from .papers import matrix, mean_deviation, noise, relaxation, threshold_query
+from .channels import balance, cells, leakage
+from .papers import matrix, mean_deviation, models, noise, relaxation, threshold_query
 from .profiles import bayes_risk, composition, profile, renyi, risks, roc, type_two_error
 from .results import exact, frequencies, implications, levels, tradeoff
 
 __all__ = [
     "balance",
     "bayes_risk",
+    "cells",
     "composition",
     "exact",
     "frequencies",
@@ -14,6 +15,7 @@ __all__ = [
     "levels",
     "matrix",
     "mean_deviation",
+    "models",
     "noise",
     "profile",
     "relaxation",

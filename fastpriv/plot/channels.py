@@ -1,4 +1,4 @@
-"""Figures of a mechanism: the leakage of its outputs, and its constrained capacity."""
+"""Figures of a mechanism: leakage of its outputs, constrained capacity, maps of cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._drawing.safe import stairs
 from fastpriv._drawing.style import FAMILY, INK, axes, band, finish, number
-from fastpriv.errors import TooLarge, short
+from fastpriv.errors import InvalidInput, TooLarge, short
 from fastpriv.measures.constrained import balance_and_capacity
 from fastpriv.measures.disclosure import disclosure_threshold
 from fastpriv.measures.inputs import as_channel, as_pair
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
-__all__ = ["balance", "leakage"]
+__all__ = ["balance", "cells", "leakage"]
 
 #: Most outputs that are listed: about a second.
 _LISTED = 1 << 20
@@ -227,7 +227,8 @@ def balance(
     'entropy that every adversary lacks (nats)'
     """
     mechanism = as_channel(channel)
-    grid = np.linspace(0.0, np.log(mechanism.space.size), check.integer(points, "points", 2))
+    count = check.integer(points, "points", 2, check.MAX_POINTS)
+    grid = np.linspace(0.0, np.log(mechanism.space.size), count)
     gained, left = balance_and_capacity(mechanism, grid, gap, time_limit)
     ax = axes(ax)
     for bracket, colour, style, name, rising in (
@@ -246,3 +247,95 @@ def balance(
         legend=legend,
     )
     return ax
+
+
+def cells(
+    channel: AbstractChannel | ArrayLike,
+    grid: tuple[int, int],
+    at: tuple[int, int] | None = None,
+    *,
+    metric: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a map of a mechanism on the cells of a grid.
+
+    Parameters
+    ----------
+    channel : channel or 2-D array
+        The mechanism. Input x is the cell in row x // width and column x % width.
+    grid : (int, int)
+        Height and width of the grid, in cells.
+    at : (int, int), optional
+        Row and column of a cell: the map shows the distribution of its outputs, which are the same
+        cells. Default: the map shows the expected cost of every cell.
+    metric : 2-D array, optional
+        ``metric[x, y]``, the cost of output y for cell x. Default: the distance of the cells.
+    ax : matplotlib Axes, optional
+        Where; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+        With a colour bar. A cross marks ``at``.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> far = fp.mechanisms.planar_geometric((5, 4), 0.7)
+    >>> fp.plot.cells(far, (5, 4), at=(2, 1)).get_title()
+    'distribution of the outputs of cell (2, 1)'
+    """
+    mechanism = as_channel(channel)
+    height, width = (check.integer(side, "grid", 1) for side in _pair(grid, "grid"))
+    count = mechanism.space.size
+    if height * width != count:
+        raise InvalidInput(
+            f"grid must have a cell for each of {count} inputs; got {height} x {width} cells. "
+            "Give the height and the width."
+        )
+    table = mechanism.matrix()
+    square = table.shape[1] == count
+    if at is None:
+        if metric is None and not square:
+            raise InvalidInput(
+                f"metric must be given if the {table.shape[1]} outputs are not the {count} cells. "
+                "Give the cost of every output for every cell."
+            )
+        cost = _cell_distances(height, width) if metric is None else check.metric(metric, count)
+        shown, title, label = (table * cost).sum(axis=1), "expected cost of every cell", "cost"
+    else:
+        if not square:
+            raise InvalidInput(
+                f"at needs a mechanism whose outputs are the {count} cells; this one has "
+                f"{table.shape[1]} outputs. Leave out at."
+            )
+        row, column = _pair(at, "at")
+        row = check.integer(row, "at", 0, height - 1)
+        column = check.integer(column, "at", 0, width - 1)
+        shown, label = table[row * width + column], "probability"
+        title = f"distribution of the outputs of cell ({row}, {column})"
+    ax = axes(ax, (5.4, 4.4))
+    image = ax.imshow(shown.reshape(height, width), cmap="Blues", vmin=0.0)
+    if at is not None:
+        ax.plot(column, row, "x", color=FAMILY[1], markersize=9, markeredgewidth=2.0)
+    figure: Any = ax.figure
+    figure.colorbar(image, ax=ax, label=label)
+    ax.set_title(title, fontsize="small")
+    ax.set_xlabel("column of the grid", fontsize="small")
+    ax.set_ylabel("row of the grid", fontsize="small")
+    return ax
+
+
+def _pair(value: object, name: str) -> list[Any]:
+    """Return the two parts of a pair."""
+    parts = check.items(value, name, "a row and a column")
+    if len(parts) != 2:
+        raise InvalidInput(f"{name} must be two integers; got {len(parts)} values.")
+    return parts
+
+
+def _cell_distances(height: int, width: int) -> Floats:
+    """Return the Euclidean distances between the cells of a grid, numbered row by row."""
+    places = np.stack(np.divmod(np.arange(height * width), width), axis=1)
+    steps = places[:, None] - places
+    return np.asarray(np.hypot(steps[..., 0], steps[..., 1]))

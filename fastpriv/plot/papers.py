@@ -27,12 +27,30 @@ if TYPE_CHECKING:
     from fastpriv.channels import AbstractChannel
     from fastpriv.priors import Distribution
 
-__all__ = ["matrix", "mean_deviation", "noise", "relaxation", "threshold_query"]
+__all__ = ["matrix", "mean_deviation", "models", "noise", "relaxation", "threshold_query"]
 
 #: Most entries of a matrix whose probabilities are written out.
 _WRITTEN = 600
 #: Darkness from which on the probability is written in white.
 _DARK = 0.6
+
+#: The models of Wu-Xia-He 2020, Figure 2, and where their boxes are.
+_MODELS = {
+    "information privacy\nI(X_i; Y) at most e\nfor all records and priors": (2.0, 2.0),
+    "bounded knowledge\nentropy of the prior at least b": (4.6, 2.0),
+    "differential privacy\nlargest log-ratio at most e": (3.4, 1.0),
+    "local differential privacy": (3.4, 0.0),
+    "perfect secrecy\nI(X; Y) = 0": (0.6, 1.0),
+    "semantic security": (0.6, 0.0),
+}
+#: Pairs of models by their numbers; the second is the first under an assumption.
+_SPECIAL_CASES = {
+    (0, 1): "fewer priors",
+    (0, 2): "independent records,\nlargest log-ratio",
+    (2, 3): "n = 1",
+    (0, 4): "n = 1, e = 0",
+    (4, 5): "efficient\nadversaries",
+}
 
 #: Share of the largest bound below which a bound is not shown.
 _INVISIBLE = 1e-12
@@ -44,7 +62,7 @@ def threshold_query(
     ax: Axes | None = None,
     legend: bool | str = True,
 ) -> Axes:
-    """Draw what a truthful "yes, more than t" can leak at most (Saeidian et al. 2024, Figure 1).
+    """Draw a bound on the leakage of "yes, more than t" (Saeidian et al. 2024, Figure 1).
 
     Parameters
     ----------
@@ -273,4 +291,43 @@ def matrix(channel: AbstractChannel | ArrayLike, ax: Axes | None = None) -> Axes
     ax.set_xticks(range(table.shape[1]))
     ax.set_xlabel("output y", fontsize="small")
     ax.set_ylabel("database x", fontsize="small")
+    return ax
+
+
+def models(ax: Axes | None = None) -> Axes:
+    """Draw how models of privacy and of encryption are related (Wu-Xia-He 2020, Figure 2).
+
+    An arrow leads from a model to a special case of it, with the assumption beside it.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where; by default new ones, 7 inches wide.
+
+    Examples
+    --------
+    >>> import fastpriv as fp
+    >>> len(fp.plot.models().texts)  # six models, and five arrows with their assumptions
+    16
+    """
+    ax = axes(ax, (7.0, 3.6))
+    places = list(_MODELS.values())
+    for (first, second), assumption in _SPECIAL_CASES.items():
+        ends = places[first], places[second]
+        arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.8, "shrinkA": 26, "shrinkB": 26}
+        if ends[0][1] == ends[1][1]:
+            arrow |= {"shrinkA": 65, "shrinkB": 76}
+        ax.annotate("", xy=ends[1], xytext=ends[0], arrowprops=arrow)
+        x, y = np.mean(ends, axis=0)
+        side = "right" if ends[1][0] < ends[0][0] else "left"
+        x += -0.15 if side == "right" else 0.1
+        if ends[0][1] == ends[1][1]:  # above the arrow, between the boxes
+            x, y, side = x - 0.15, y + 0.08, "center"
+        ax.text(x, y + 0.06, assumption, ha=side, va="center", fontsize=7.5, color=INK)
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": INK}
+    for name, (x, y) in _MODELS.items():
+        ax.text(x, y, name, ha="center", va="center", fontsize=8, bbox=box)
+    ax.set_xlim(-0.3, 5.8)
+    ax.set_ylim(-0.35, 2.4)
+    ax.set_axis_off()
     return ax

@@ -327,7 +327,10 @@ def risks(
         raise InvalidInput(f"make must be a function that returns a profile; got {described(make)}")
     at = check.floats(noise, "noise", 1)
     if len(at) < 2 or not (np.all(at > 0.0) and np.all(np.diff(at) > 0.0)):
-        raise InvalidInput("noise must be two positive numbers or more, rising")
+        raise InvalidInput(
+            "noise must be two positive numbers or more, in increasing order. Use "
+            "numpy.geomspace(0.5, 5, 20)."
+        )
     level = check.real(delta, "delta", least=0.0, most=1.0)
     rate = check.real(fpr, "fpr", least=0.0, most=1.0)
     made = [make(x) for x in at.tolist()]
@@ -466,7 +469,9 @@ def renyi(
     if orders is not None:
         at = check.floats(orders, "orders", 1)
         if not (len(at) and np.all(at > 1.0) and np.all(np.diff(at) > 0.0) and np.all(at < np.inf)):
-            raise InvalidInput("orders must be above 1, finite and rising")
+            raise InvalidInput(
+                "orders must be finite, above 1 and in increasing order. Use range(2, 64)."
+            )
     ax = _curves(mechanisms, labels, partial(_divergences, at), ax, rising=True)
     ax.set_xscale("log")
     finish(ax, "order of the divergence", "Renyi divergence (nats)", legend=legend)

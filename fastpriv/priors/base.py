@@ -316,7 +316,7 @@ class Distribution(Defined, ABC, family="prior"):
         check.fits(
             self.space.size,
             f"{what} of {self!r} needs the dense form, which",
-            "use fewer rows, or a product or exchangeable prior, which need no such vector",
+            "use fewer records, or a product or exchangeable prior, which need no such vector",
             limit,
         )
         return Dense.of(self.pmf(), self.space, self.logs_if_rare())
@@ -356,8 +356,8 @@ class Dense(Distribution):
         self.space = sizes if isinstance(sizes, Space) else Space(sizes)
         if self.space.size != len(self._pmf):
             raise InvalidInput(
-                f"sizes make {short(self.space.size)} databases, but pmf has "
-                f"{len(self._pmf)} entries"
+                "sizes must make as many databases as pmf has entries; got "
+                f"{short(self.space.size)} databases and {len(self._pmf)} entries."
             )
 
     #: Logarithms of the distribution, if it was made from a distribution that underflows.
@@ -513,7 +513,7 @@ class Dense(Distribution):
         return log_down(float(self._pmf[self._pmf > 0].min()))
 
     def as_dense(self, what: str, limit: int = check.MAX_VECTOR) -> Dense:
-        check.fits(self.space.size, f"{what} of {self!r}", "use fewer rows", limit)
+        check.fits(self.space.size, f"{what} of {self!r}", "use fewer records", limit)
         return self
 
     def draw(self, k: int, rng: np.random.Generator) -> Ints:

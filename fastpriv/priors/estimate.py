@@ -69,20 +69,27 @@ def estimate(
     n = array.shape[1]
     if sizes is None:
         if array.min() < 0:
-            raise InvalidInput("row values must not be negative")
+            raise InvalidInput("samples must hold values of at least 0. Number the values from 0.")
         tops = array.max(axis=0).astype(np.int64) + 1
         sizes = tops.tolist() if kind in ("product", "dense") else [int(tops.max())] * n
     space = Space(sizes)
     if space.n != n:
-        raise InvalidInput(f"sizes must hold one size per row: {n} rows, {space.n} sizes")
+        raise InvalidInput(
+            f"sizes must hold one size per record; got {space.n} sizes for {n} records."
+        )
     rows = check.rows(array, space.sizes)
     if kind not in ("product", "dense") and space.m is None:
-        raise InvalidInput(f"kind {described(kind)} needs rows of one size, got {space.sizes}")
+        raise InvalidInput(
+            f"records must have one size for kind {described(kind)}; got {space.sizes}. Use "
+            "kind 'product'."
+        )
 
     def law(values: np.ndarray, cells: int) -> Floats:
         counts = np.bincount(values.reshape(-1), minlength=cells) + smoothing
         if counts.sum() == 0:
-            raise InvalidInput("nothing was observed for some cell table; use a positive smoothing")
+            raise InvalidInput(
+                "smoothing must be positive: some table of counts has no observation."
+            )
         return np.asarray(counts / counts.sum())
 
     m = space.sizes[0]
@@ -100,8 +107,10 @@ def estimate(
         check.fits(space.size, "a dense prior", "use another kind")
         return Dense(law(np.asarray(space.index(rows)), space.size), space.sizes)
     if m < 2:
-        raise InvalidInput("kind 'exchangeable' needs at least two values per row")
-    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or another kind")
+        raise InvalidInput(
+            "records must have two values or more for kind 'exchangeable'. Give sizes=."
+        )
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer records or another kind")
     counts = np.stack([(rows == v).sum(axis=1) for v in range(1, m)])
     weights = np.full((n + 1,) * (m - 1), smoothing)
     weights[np.indices(weights.shape).sum(axis=0) > n] = 0.0

@@ -58,7 +58,7 @@ def from_counts(weights: Mapping[Any, float]) -> Floats:
     n, m = sum(counts[0]), len(counts[0])
     if any(len(key) != m or sum(key) != n for key in counts):
         raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
-    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer rows or values")
+    check.fits((n + 1) ** (m - 1), "the table of types", "use fewer records or values")
     array = np.zeros((n + 1,) * (m - 1))
     for key, weight in zip(counts, weights.values(), strict=True):
         array[key[1:]] = check.real(weight, "a weight", 0.0)
@@ -211,10 +211,10 @@ class Exchangeable(LineDistribution):
     def beta_binomial(cls, n: int, a: float, b: float) -> Exchangeable:
         """Return n bits, independent given a common probability of 1 distributed as Beta(a, b)."""
         n = check.integer(n, "n", 1)
-        check.fits(n, "the weights", "use fewer rows")
+        check.fits(n, "the weights", "use fewer records")
         a, b = (check.real(v, name, least=0.0) for v, name in ((a, "a"), (b, "b")))
         if a == 0.0 or b == 0.0:
-            raise InvalidInput("a and b must be positive")
+            raise InvalidInput("a and b must be above 0, as parameters of a beta distribution.")
         # Given k ones among the others, a record holds 1 with probability (k+a)/(n-1+a+b). The
         # lines are therefore known exactly, even if a weight underflows.
         k = np.arange(n, dtype=np.longdouble)

@@ -72,7 +72,7 @@ class Product(LineDistribution):
     def iid(cls, p: ArrayLike, n: int) -> Product:
         """Return ``n`` independent records with the same distribution ``p``."""
         n = check.integer(n, "n", 1)
-        check.fits(n, "a database", "use fewer rows")
+        check.fits(n, "a database", "use fewer records")
         return cls.of([check.law(p, "p")], np.zeros(n, dtype=np.int64))
 
     @property
@@ -231,8 +231,8 @@ class Product(LineDistribution):
             law = self.distinct[self.assignment[i]]
             if law[value] <= 0.0:
                 raise InvalidInput(
-                    f"row {i} takes the value {value} with probability zero; nothing can be "
-                    "conditioned on that"
+                    f"given values must have a positive probability; record {i} takes the "
+                    f"value {value} with probability zero. Give a value that can occur."
                 )
             assignment[i] = len(laws)
             laws.append(np.where(np.arange(len(law)) == value, 1.0, 0.0))

@@ -108,11 +108,12 @@ class PriorSet:
     def entropy(size: int, b: float) -> PriorSet:
         """Return the distributions with H(p) >= b nats (Wu-Xia-He, Assumption 3)."""
         count = check.integer(size, "size", 1)
-        check.fits(count, "a law over the databases", "use fewer databases")
+        check.fits(count, "a distribution over the databases", "use fewer databases")
         least, most = check.real(b, "b", 0.0), math.log(count)
         if least > raised(most, 4.0):
             raise Infeasible(
-                f"no distribution over {count} databases has an entropy of {described(least)} nats"
+                f"b must be at most ln {count}, the largest entropy of {count} databases; got "
+                f"{described(least)} nats."
             )
         # H(p) = ln N - D(p || uniform). Upper bounds use the radius rounded up, and lower bounds
         # the radius rounded down: information changes with the root of a small radius.
@@ -124,12 +125,12 @@ class PriorSet:
     def min_entropy(size: int, b: float) -> PriorSet:
         """Return the distributions with no probability above e^-b: a box."""
         count = check.integer(size, "size", 1)
-        check.fits(count, "a law over the databases", "use fewer databases")
+        check.fits(count, "a distribution over the databases", "use fewer databases")
         least = check.real(b, "b", 0.0)
         if least > raised(math.log(count), 4.0):
             raise Infeasible(
-                f"no distribution over {count} databases has a min-entropy of "
-                f"{described(least)} nats"
+                f"b must be at most ln {count}, the largest min-entropy of {count} databases; "
+                f"got {described(least)} nats."
             )
         most = min(1.0, raised(max(1.0 / count, math.exp(-least)), 4.0))
         return Box(np.zeros(count), np.full(count, most))
@@ -222,15 +223,19 @@ class Box(ConvexPriors):
 
     def __init__(self, lower: Floats, upper: Floats) -> None:
         if lower.shape != upper.shape:
-            raise InvalidInput(f"lower has {len(lower)} entries, upper {len(upper)}")
+            raise InvalidInput(
+                f"lower and upper must have one length; got {len(lower)} and {len(upper)} entries."
+            )
         if np.any(lower > upper):
             x = int(np.flatnonzero(lower > upper)[0])
-            raise InvalidInput(f"lower exceeds upper at database {x}: {lower[x]} > {upper[x]}")
+            raise InvalidInput(
+                f"lower must be at most upper; at database {x} it is {lower[x]}, above {upper[x]}."
+            )
         room, taken = math.fsum(upper), math.fsum(lower)
         if taken > 1.0 + check.SUM_TOLERANCE or room < 1.0 - check.SUM_TOLERANCE:
             raise InvalidInput(
-                f"no distribution lies in the box: lower sums to {described(taken)} and upper to "
-                f"{described(room)}, but probabilities sum to 1"
+                "lower must sum to at most 1 and upper to at least 1, or no distribution lies "
+                f"between; got {described(taken)} and {described(room)}."
             )
         self.lower, self.upper, self.size = lower, upper, len(lower)
         self.free = max(0.0, 1.0 - taken)

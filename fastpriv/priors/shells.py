@@ -52,7 +52,7 @@ def shell_profile(prior: Distribution | ArrayLike, y: ArrayLike) -> Floats:
     else:
         rows = check.rows(y, law.space.sizes)
         if rows.ndim != 1:
-            raise InvalidInput(f"y must be one database, got {rows.shape[0]} of them")
+            raise InvalidInput(f"y must be one database; got {rows.shape[0]}. Give y[0].")
     return _profile(law, rows)
 
 
@@ -97,7 +97,7 @@ def _product_profile(prior: Product, y: Ints) -> Floats:
         check.fits(
             prior.space.n,
             f"the profile of {len(chances)} distinct rows",
-            "use fewer rows or fewer distinct laws",
+            "use fewer records or fewer distinct distributions",
             _MAX_CONVOLUTION,
         )
     profile = np.ones(1)

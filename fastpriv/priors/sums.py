@@ -28,7 +28,7 @@ import numpy as np
 from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.validation import Floats, Ints
-from fastpriv._matrices.leakage import log_law, surprise
+from fastpriv._matrices.leakage import TINY, log_law, surprise
 from fastpriv._structure.counts import log_binomials
 from fastpriv.priors import Distribution, Exchangeable, Markov, Product
 from fastpriv.priors.exchangeable import group_parts, without_one
@@ -63,7 +63,7 @@ def _product_score_law(prior: Product, scores: Sequence[Ints], which: Ints) -> F
     laws = _steps(prior, scores, which)
     most = largest_sum(scores, which)
     work = prior.space.n * (most + 1)
-    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_TERMS)
+    check.fits(work, "the work for the distribution of a sum", "use fewer records", _MAX_TERMS)
     total, end = np.zeros(most + 1), 1
     total[0] = 1.0
     for k, kind in zip(prior.assignment.tolist(), which.tolist(), strict=True):
@@ -120,7 +120,7 @@ def _product_log_score_law(prior: Product, scores: Sequence[Ints], which: Ints) 
     laws, most = _steps(prior, scores, which), largest_sum(scores, which)
     if len(pairs) > 1 or any(len(steps) > 2 for steps in laws.values()):
         work = prior.space.n * (most + 1)
-        check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+        check.fits(work, "the work for the distribution of a sum", "use fewer records", _MAX_LOGS)
     total = np.zeros(1)
     for pair, count in pairs.items():
         total = log_convolve(total, log_power(laws[pair], count))
@@ -155,7 +155,7 @@ def _markov_log_score_law(prior: Markov, scores: Sequence[Ints], which: Ints) ->
 
 def _check_chain(prior: Markov, most: int) -> None:
     work = prior.space.n * prior.space.sizes[0] ** 2 * (most + 1)
-    check.fits(work, "the work for the law of a sum", "use fewer rows", _MAX_LOGS)
+    check.fits(work, "the work for the distribution of a sum", "use fewer records", _MAX_LOGS)
 
 
 def shifted(joint: Floats, by: Ints, empty: float = 0.0) -> Floats:
@@ -251,9 +251,9 @@ def _recursion(scores: tuple[tuple[int, ...], ...], which: tuple[int, ...]) -> F
     n, m = len(which), len(scores[0])
     most = sum(max(scores[kind]) for kind in which)
     size = (n + 1) ** (m - 1) * (most + 1)
-    advice = "use fewer rows, or the same scores for all rows"
+    advice = "use fewer records, or the same scores for all rows"
     check.fits(size, "the table of sums by counts of values", advice, _ENTRIES)
-    check.fits(n * m * size, "the work for the law of a sum", advice, _TERMS)
+    check.fits(n * m * size, "the work for the distribution of a sum", advice, _TERMS)
     if -n * math.log(m) < _LEAST:
         check.fits(m**n, "the list of arrangements", advice, _ENTRIES)
     table = np.zeros((n + 1,) * (m - 1) + (most + 1,))
@@ -519,7 +519,7 @@ def _check_laws(prior: Distribution, scores: Sequence[Ints], which: Ints) -> int
     """Return the largest sum if distributions of the sums of all first and last records fit."""
     most = largest_sum(scores, which)
     work = prior.space.n * max(prior.space.sizes) * (most + 1)
-    check.fits(work, "the laws of the sums before each row", "ask for one row")
+    check.fits(work, "the distributions of the sums before each record", "ask for one row")
     return most
 
 
@@ -645,7 +645,7 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
     """
     m = len(prior.initial)
     work = prior.space.n * m**4 * (largest_sum(scores, which) // 64 + 1)
-    check.fits(work, "the search for reachable sums", "use fewer rows", _WORK)
+    check.fits(work, "the search for reachable sums", "use fewer records", _WORK)
     steps = [np.flatnonzero(row).tolist() for row in prior.transition]
     starts = np.flatnonzero(prior.initial).tolist()
     before = [0] * m
@@ -681,6 +681,165 @@ def _markov_score_odds(prior: Markov, scores: Sequence[Ints], which: Ints) -> It
             rest |= sums
         if rest:
             yield from _moves(rest, scores[kind], *_ratios(came[a], goes[:, b]))
+
+
+@singledispatch
+def group_odds(
+    prior: Distribution, scores: Sequence[Ints], which: Ints, k: int
+) -> Iterable[Odds] | None:
+    """Return :func:`score_odds` of databases that differ in up to k records."""
+    return None
+
+
+@group_odds.register
+def _product_group_odds(
+    prior: Product, scores: Sequence[Ints], which: Ints, k: int
+) -> Iterator[Odds]:
+    """Choose the records that change, one after the other, by the change of both sums.
+
+    Records are of one kind if they have the same scores and zeros. Of each kind, and for each
+    change of a value, only the k records with the largest odds matter.
+    """
+    m = max(prior.space.sizes)
+    kinds: dict[tuple[int, bytes], list[Floats]] = {}
+    rows = zip(prior.assignment.tolist(), which.tolist(), strict=True)
+    counts: Counter[tuple[int, bytes]] = Counter()
+    for (law, kind), count in Counter(rows).items():
+        key = kind, (prior.distinct[law] > 0).tobytes()
+        counts[key] += count
+        kinds.setdefault(key, []).extend([_ratios(prior.distinct[law])[0]] * min(count, k))
+    # By numbers of changed records of each kind, and both sums of these: the largest odds.
+    found: dict[tuple[tuple[int, ...], int, int], tuple[float, float]] = {
+        ((0,) * len(kinds), 0, 0): (0.0, 0.0)
+    }
+    for number, (key, ratios) in enumerate(kinds.items()):
+        own = scores[key[0]].tolist()
+        for ratio in _largest(ratios, k):
+            moves = [
+                (own[s], own[t], float(ratio[s, t]))
+                for s, t in zip(*np.nonzero(ratio > -math.inf), strict=True)
+                if s != t
+            ]
+            check.fits(len(found) * m * m, "the list of a group's odds", "use a smaller group")
+            for (used, a, b), (odds, size) in list(found.items()):
+                if sum(used) == k:
+                    continue
+                more = (*used[:number], used[number] + 1, *used[number + 1 :])
+                for c, d, gain in moves:
+                    state = more, a + c, b + d
+                    if odds + gain > found.get(state, (-math.inf, 0.0))[0]:
+                        found[state] = odds + gain, size + abs(gain)
+    allowed = {key: scores[key[0]][np.frombuffer(key[1], bool)] for key in kinds}
+    reach: dict[tuple[int, ...], Ints] = {}
+    for (used, a, b), (odds, size) in found.items():
+        if not any(used):
+            continue
+        if used not in reach:
+            left = zip(kinds, used, strict=True)
+            reach[used] = _members(_reach([(allowed[key], counts[key] - c) for key, c in left]))
+        rest = reach[used]
+        ends = np.full(len(rest), odds), np.full(len(rest), size * (1.0 + 0.25 * k))
+        yield Odds(rest + a, rest + b, *ends)
+
+
+def _largest(ratios: list[Floats], k: int) -> list[Floats]:
+    """Return the records that have one of the k largest odds of some change."""
+    if len(ratios) <= k:
+        return ratios
+    table = np.stack(ratios).reshape(len(ratios), -1)
+    return [ratios[i] for i in np.unique(np.argsort(-table, axis=0, kind="stable")[:k]).tolist()]
+
+
+@group_odds.register
+def _exchangeable_group_odds(
+    prior: Exchangeable, scores: Sequence[Ints], which: Ints, k: int
+) -> Iterator[Odds] | None:
+    """Compare types that differ in up to k records, if all records have the same scores."""
+    return _type_odds(prior, scores[0], k) if len(scores) == 1 else None
+
+
+def _type_odds(prior: Exchangeable, scores: Ints, k: int) -> Iterator[Odds]:
+    inside, weights = prior.inside, prior.type_weights
+    counts, logs = prior.counts[:, inside].T, prior.log_per_database[inside]
+    place = np.full(weights.shape, -1, dtype=np.int64)
+    place[inside] = np.arange(len(counts))
+    single, total = weights[inside], counts @ scores
+    moves = [
+        np.array(move)
+        for move in itertools.product(range(-k, k + 1), repeat=counts.shape[1])
+        if sum(move) == 0 and sum(max(step, 0) for step in move) <= k
+    ]
+    work = len(moves) * len(counts)
+    check.fits(work, "the list of pairs of types", "use a smaller group or fewer rows")
+    for move in moves:
+        held = counts + move
+        x = np.flatnonzero((held >= 0).all(axis=1) & (logs > -math.inf))
+        z = place[tuple(held[x, 1:].T)]
+        # The numbers of databases of both types have few factors that are not in common.
+        factors = np.zeros(len(x))
+        size = np.zeros(len(x))
+        for step, own in zip(move.tolist(), counts[x].T, strict=True):
+            sign, start = (1.0, own) if step < 0 else (-1.0, own + step)
+            for j in range(abs(step)):
+                part = np.log(start - j)
+                factors, size = factors + sign * part, size + part
+        plain = np.minimum(single[x], single[z]) > TINY
+        plain |= (logs[z] == -math.inf) & (single[x] > TINY)
+        given = log_ratio(np.where(plain, single[x], 1.0), np.where(plain, single[z], 1.0))
+        with np.errstate(invalid="ignore"):
+            odds = np.where(plain, given + factors, logs[x] - logs[z])
+        rare = np.abs(logs[x]) + np.where(logs[z] > -math.inf, np.abs(logs[z]), 0.0)
+        sizes = np.where(plain, np.abs(given) + size, rare * (prior.space.n + 1))
+        yield Odds(total[x], total[z], odds, sizes * (1.0 + 0.25 * k))
+
+
+@group_odds.register
+def _markov_group_odds(
+    prior: Markov, scores: Sequence[Ints], which: Ints, k: int
+) -> Iterator[Odds]:
+    """Extend two databases record by record: the largest odds by both sums and both last values.
+
+    Cost O(n m^4 k^2 sums) for scores of 0 and 1.
+    """
+    m, n = len(prior.initial), prior.space.n
+    spans = [int(score.max() - score.min()) for score in scores]
+    far = k * max(spans)
+    most = largest_sum(scores, which) + 1
+    check.fits(
+        n * m**4 * (k + 1) * (2 * far + 1) * most,
+        "the search for reachable sums",
+        "use fewer rows or a smaller group",
+        _WORK,
+    )
+    came = np.vstack([prior.transition, prior.initial])
+    ratios = np.full((m + 1, m + 1, m, m), -math.inf)  # ln came[a, c]/came[b, d]
+    for a, c in zip(*np.nonzero(came > 0.0), strict=True):
+        ratios[a, :, c] = log_ratio(np.full(came.shape, came[a, c]), came)
+    # By last values, number of changed records, difference of the sums and the first sum.
+    best = {(m, m): np.full((k + 1, 2 * far + 1, most), -math.inf)}
+    best[m, m][0, far, 0] = 0.0
+    for kind in which.tolist():
+        own, last, best = scores[kind].tolist(), best, {}
+        for c, d in itertools.product(range(m), repeat=2):
+            joint = np.full((k + 1, 2 * far + 1, most), -math.inf)
+            for (a, b), odds in last.items():
+                ratio = ratios[a, b, c, d]
+                if ratio == math.inf:  # the second database is impossible
+                    joint[odds > -math.inf] = math.inf
+                elif ratio > -math.inf:
+                    np.maximum(joint, odds + ratio, out=joint)
+            moved, step = int(c != d), own[d] - own[c]
+            shifted_odds = np.full_like(joint, -math.inf)
+            low, high = max(step, 0), min(step, 0)
+            shifted_odds[moved:, low : 2 * far + 1 + high, own[c] :] = joint[
+                : k + 1 - moved, -high : 2 * far + 1 - low, : most - own[c]
+            ]
+            best[c, d] = shifted_odds
+    whole = np.maximum.reduce(list(best.values()))[1:].max(axis=0)
+    offset, first = np.nonzero(whole > -math.inf)
+    finite = np.abs(ratios[np.isfinite(ratios)]).max(initial=0.0)
+    size = np.full(len(first), 2.0 * k * finite * (1.0 + 0.5 * k))
+    yield Odds(first, first + offset - far, whole[offset, first], size)
 
 
 def _ratios(*factors: Floats) -> tuple[Floats, Floats]:

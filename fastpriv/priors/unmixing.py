@@ -183,9 +183,9 @@ def clipped(
         law /= total
         return law
     raise Infeasible(
-        f"no output law makes the posterior a Hamming kernel at epsilon {e:.6g} for this prior in "
-        "double precision: its smallest entries drown in rounding; use a larger epsilon, or a "
-        "Product prior if the rows are independent"
+        f"no output distribution makes the posterior a Hamming kernel at epsilon {e:.6g} for "
+        "this prior in double precision, because its smallest entries are lost to rounding. "
+        "Use a larger epsilon, or a Product prior if the records are independent."
     )
 
 

@@ -174,8 +174,9 @@ def refuse(columns: Sequence[Hashable]) -> InvalidInput:
     shown = ", ".join(f'"{name!s:.20}": [...]' for name in columns[:2])
     more = ", ..." if len(columns) > 2 else ""
     return InvalidInput(
-        f"declare the values of each column: domain={{{shown}{more}}} (--domain, a JSON file); "
-        "accept='domain-from-data' (--accept-domain-from-data) gives away which occur"
+        f"domain must declare the values of each column: domain={{{shown}{more}}} (--domain, a "
+        "JSON file). accept='domain-from-data' (--accept-domain-from-data) reveals which values "
+        "occur."
     )
 
 
@@ -219,11 +220,19 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         declared = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as problem:
-        raise InvalidInput(f"cannot read the domain {path!s:.100}: {problem.strerror}") from None
+        raise InvalidInput(
+            f"cannot read the domain {path!s:.100}: {problem.strerror}. Check the path."
+        ) from None
     except (ValueError, RecursionError) as problem:  # bad JSON, bad UTF-8, brackets too deep
-        raise InvalidInput(f"the domain {path!s:.100} is not valid JSON: {problem}") from None
+        raise InvalidInput(
+            f'the domain {path!s:.100} must be valid JSON such as {{"smokes": ["no", "yes"]}}: '
+            f"{problem}."
+        ) from None
     if not isinstance(declared, Mapping):
-        raise InvalidInput(f'the domain {path} must be {{"column": [values]}}')
+        raise InvalidInput(
+            f'the domain {path} must be a JSON object {{"column": [values]}}. List the values '
+            "of each column."
+        )
     return declared
 
 
@@ -232,7 +241,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"it names {described(twice)} twice")
+        raise InvalidInput(
+            f"it must name every column once; {described(twice)} stands there twice. Remove one."
+        )
     return document
 
 

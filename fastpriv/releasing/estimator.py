@@ -149,7 +149,7 @@ def _inverse(matrix: Floats) -> Floats:
         raise TooLarge.entries(
             "the matrix to invert",
             matrix.size,
-            "release fewer values, or through E_d",
+            "release fewer values, or by randomised response",
         )
     condition = float(np.linalg.cond(matrix))
     if not condition <= _CONDITION:
@@ -218,8 +218,8 @@ class Estimator:
         rows = channel.kernels
         if unit == TABLE and (rows is None or len(rows.distinct) > 1):
             raise InvalidInput(
-                "frequencies can be estimated only if all records were randomised alike, each "
-                f"by itself, which {channel!r} does not do"
+                "mechanism must randomise all records alike and each independently; "
+                f"{channel!r} does not. Frequencies cannot be estimated from it."
             )
         self._by_column = unit == COLUMNS and rows is not None
         if rows is None:
@@ -284,8 +284,8 @@ class Estimator:
         """
         if not (self._by_column or self._is_symmetric) and choice != self.everything:
             raise InvalidInput(
-                "the Bayesian update of some columns of a general mechanism is not offered; "
-                "estimate all columns, or use the unbiased estimates"
+                "method must be 'unbiased' for some columns of a general mechanism. Use it, or "
+                "estimate all columns."
             )
         shape = counts.shape if self._by_column else (-1,)
         seen, n = counts.reshape(shape), float(counts.sum())

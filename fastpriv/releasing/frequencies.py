@@ -157,7 +157,7 @@ class Frequencies(Tabular):
             )
         if column not in self.columns:
             hint = did_you_mean(column, self.columns)
-            raise InvalidInput(f"there is no column {described(column)}{hint}; see .columns")
+            raise InvalidInput(f"there is no column {described(column)}{hint or '; see .columns'}")
         return self.columns[column]
 
     def columns_of_table(self) -> dict[str, list[Any]]:
@@ -311,7 +311,9 @@ def estimate_frequencies(
     report = mechanism if isinstance(mechanism, ReleaseReport) else None
     if isinstance(mechanism, ReleaseReport):
         if domain is not None and not _same(domains.read(domain), mechanism.domain):
-            raise InvalidInput("the domain is not that of the release; leave it to the report")
+            raise InvalidInput(
+                "domain must be the one of the release. Leave it out; the report contains it."
+            )
         domain, mechanism = mechanism.domain, mechanism.channel
     if mechanism is None:
         raise InvalidInput(
@@ -381,7 +383,7 @@ def _of_messages(
     """Estimate counts from messages as the mechanism draws them."""
     declared = domains.read(channel.k if domain is None else domain)
     if declared.sizes != (channel.k,):
-        raise InvalidInput(f"the domain must be one column of {channel.k} values")
+        raise InvalidInput(f"domain must be one column of {channel.k} values.")
     given = channel.checked_reports(messages)
     n = len(given)
     if not n:
@@ -397,7 +399,8 @@ def _can_cross(channel: ColumnsChannel, domain: Domain, places: Places, required
     """Return whether the columns have joint counts; messages have none."""
     if channel.space.sizes != domain.sizes:
         raise InvalidInput(
-            f"{channel!r} is not for columns of {described(list(domain.sizes))} values"
+            f"mechanism must fit columns of {described(list(domain.sizes))} values; got "
+            f"{channel!r}. Give the mechanism of the release."
         )
     messages = [j for j in places if isinstance(channel.columns[j], SupportChannel)]
     if len(places) == 1 or not messages:
@@ -457,13 +460,16 @@ def _places(domain: Domain, columns: Sequence[Hashable] | None) -> Places:
         return tuple(range(len(domain.columns)))
     named = [] if isinstance(columns, str) else check.items(columns, "columns", "column names")
     if not named:
-        raise InvalidInput("columns must be a list of at least one column name")
+        raise InvalidInput(
+            "columns must be a list of at least one column name. Leave it out to estimate each "
+            "column."
+        )
     for name in named:
         if not isinstance(name, Hashable) or name not in domain.columns:
             hint = did_you_mean(name, domain.columns)
             raise InvalidInput(f"there is no column {described(name)}{hint}")
     if len(set(named)) < len(named):
-        raise InvalidInput("columns must differ from each other")
+        raise InvalidInput("columns must differ from each other. Name each once.")
     return tuple(domain.columns.index(name) for name in named)
 
 

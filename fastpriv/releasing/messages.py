@@ -41,8 +41,8 @@ def messages_of(channel: SupportChannel, texts: Sequence[Any], column: object) -
     except (ValueError, OverflowError) as problem:
         wrong = next((k for k, text in enumerate(given) if not _is_message(channel, text)), 0)
         raise InvalidInput(
-            f"column {described(column)} holds a text that is no message of {channel!r} (in record "
-            f"{wrong + 1} of those read); estimate from the table that was released"
+            f"column {described(column)} must hold messages of {channel!r}; the text in record "
+            f"{wrong + 1} of those read is none. Estimate from the table that was released."
         ) from problem
 
 

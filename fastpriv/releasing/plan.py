@@ -149,9 +149,9 @@ class Plan:
         if given.space.size == space.size and self.unit != TABLE:
             return Dense(given.pmf(), space.sizes), f"{name} for every record, independently"
         raise InvalidInput(
-            f"the prior is on {given.space!r}, but the mechanism on {space!r}; give the "
-            "distribution of one record"
-            + (", or of the table record by record" if self.unit == TABLE else "")
+            "prior must be the distribution of one "
+            f"record{', or of the table record by record' if self.unit == TABLE else ''}; got "
+            f"one on {given.space!r} for a mechanism on {space!r}."
         )
 
 
@@ -271,8 +271,8 @@ def plan_of(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -
     sizes, size = channel.space.sizes, domain.size
     if channel.output_space != channel.space:
         raise InvalidInput(
-            f"{channel!r} has outputs that are not databases; a release needs a mechanism from "
-            "records to records"
+            f"mechanism must have records as outputs for a release; the outputs of {channel!r} "
+            "are not databases. Use a HammingChannel or a ProductChannel."
         )
     if sizes == (size,):
         return Plan(channel, RECORD, domain)
@@ -281,9 +281,9 @@ def plan_of(channel: AbstractChannel, domain: Domain, rows: Callable[[], int]) -
     if len(sizes) == rows() and set(sizes) == {size}:
         return Plan(channel, TABLE, domain)
     raise InvalidInput(
-        f"{channel!r} does not fit: a mechanism for one record takes {short(size)} values or one "
-        f"value for each column; one for the table takes {short(rows())} records of "
-        f"{short(size)} values"
+        f"mechanism must be for one record, with {short(size)} values or one value for each "
+        f"column, or for the table, with {short(rows())} records of {short(size)} values; got "
+        f"{channel!r}."
     )
 
 
@@ -309,19 +309,26 @@ def choose(
         return _local(domain, mechanism, epsilon, distortion, per_column, split)
     given = [value is not None for value in (epsilon, distortion, mechanism)]
     if sum(given) != 1:
-        raise InvalidInput("give exactly one of epsilon, distortion and mechanism")
+        raise InvalidInput(
+            "exactly one of epsilon, distortion and mechanism must be given. Choose one."
+        )
     if mechanism is not None:
         if per_column or split is not None:
-            raise InvalidInput("a mechanism acts as it is made; leave out per_column and split")
+            raise InvalidInput(
+                "per_column and split must be left out with a channel as mechanism, which "
+                "states both."
+            )
         return plan_of(as_channel(mechanism), domain, rows)
     if per_column and split is not None:
         raise InvalidInput(
-            "per_column gives epsilon to every column and split divides it among them; give one"
+            "one of per_column and split must be left out: per_column gives epsilon to every "
+            "column, split divides it among them."
         )
     if isinstance(epsilon, Mapping):
         if split is not None or per_column:
             raise InvalidInput(
-                "epsilons by column are a split already; leave out split and per_column"
+                "split and per_column must be left out with an epsilon for each column, which "
+                "is a split already."
             )
         return _as_given(domain, _by_column(domain, epsilon))
     if epsilon is None:
@@ -365,11 +372,14 @@ def _by_column(domain: Domain, given: Mapping[Hashable, float]) -> list[float]:
     for name in given:
         if name not in domain.columns:
             hint = did_you_mean(name, domain.columns)
-            raise InvalidInput(f"there is no column {described(name)} to give an epsilon to{hint}")
+            raise InvalidInput(
+                "epsilon must be given by the names of columns; there is no column "
+                f"{described(name)}{hint}"
+            )
     absent = [name for name in domain.columns if name not in given]
     if absent:
         raise InvalidInput(
-            f"column {described(absent[0])} has no epsilon; give one for every column"
+            f"epsilon must be given for every column; column {described(absent[0])} has none."
         )
     return [
         check.real(given[name], f"the epsilon of column {described(name)}", least=0.0)
@@ -382,8 +392,8 @@ def _columns(domain: Domain, epsilons: Sequence[float], total: float) -> Plan:
     plan, fits = _within(partial(_responses, domain), epsilons, total)
     if not fits:
         raise InvalidInput(
-            f"the epsilons of the columns add up to {described(math.fsum(epsilons))}, more than "
-            f"{described(total)} for a record"
+            f"the epsilons of the columns must add up to at most {described(total)}, the "
+            f"epsilon of a record; got {described(math.fsum(epsilons))}. Lower some of them."
         )
     return plan
 
@@ -472,11 +482,13 @@ def _local(
             f"{hint_or_list(mechanism, known, 'a channel or ')}"
         )
     if epsilon is None or distortion is not None:
-        raise InvalidInput(f"mechanism={described(mechanism)} needs epsilon, and no distortion")
+        raise InvalidInput(
+            f"mechanism={described(mechanism)} must come with epsilon, and without distortion."
+        )
     if split is not None and split != "columns":
         raise InvalidInput(
-            f"mechanism={described(mechanism)} treats columns by themselves: leave out split, or "
-            "give epsilons by column"
+            f"mechanism={described(mechanism)} releases each column independently. Leave out "
+            "split, or give an epsilon for each column."
         )
     if isinstance(epsilon, Mapping):
         return _named(domain, mechanism, _by_column(domain, epsilon))

@@ -153,7 +153,9 @@ class Deployment:
             given = yaml.safe_load(target.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
             first = " ".join(str(problem).split())[:200]
-            raise InvalidInput(f"{target} is not a YAML file: {first}") from None
+            raise InvalidInput(
+                f"{target} must be a YAML file: {first}. Export it from the registry again."
+            ) from None
         return cls.from_dict(given)
 
     @classmethod

@@ -148,13 +148,13 @@ def release(
     accept: str | Collection[str] = (),
     out: str | os.PathLike[str] | ReleaseFile | None = None,
 ) -> Release:
-    """Sanitise a table: every record is randomised with exactly the accounted probabilities.
+    """Randomise the records of a table and report the privacy of the result.
 
     The table is epsilon-differentially private for the replacement of one whole record. A record
-    goes through randomised response in one of two ways. As one of m values, the product of its
-    columns' domains, it stays with probability 1/(1 + (m-1) e^-epsilon) and otherwise becomes any
-    other value, all equally likely. Or every column is randomised by itself at a share of epsilon.
-    By default the way whose counts have smaller standard errors is taken.
+    is randomised in one of two ways. Either it is one of m values, the product of its columns'
+    domains. It then stays with probability 1/(1 + (m-1) e^-epsilon) and otherwise becomes any other
+    value, all equally likely. Or every column is randomised independently at a share of epsilon.
+    The default is the way whose counts have the smaller standard errors.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def release(
         "projective", "hadamard", "unary", "symmetric-unary", "randomised-response"). Every column
         is randomised at its share of epsilon, and its values become short texts, the messages.
         "auto" takes for each column the mechanism whose counts have the smallest variance.
-        Instead of epsilon: a channel on one record (one row, or one row per column), used for each
-        record independently, or on the whole table (one row per record).
+        Instead of epsilon: a channel on one record (or with one record per column), used for each
+        record independently, or a channel on the whole table.
     domain : mapping, path of a JSON file, or sizes
         ``{"column": [values]}``, or the number of codes (of each column) for an array. ``None``
         among the values stands for missing ones. A CSV file holds values as ``str`` writes them.
@@ -230,11 +230,9 @@ def release(
     Randomised response is E_d of Wang, Ying and Zhang (2015), Lemma 5. Cost: O(1) per cell, in
     chunks for files. A mechanism on the whole table reads all of it.
 
-    A Dask frame comes back lazy. Every partition is drawn from a keystream that is a function of a
-    secret of this release, of the partition's number and of its records, so that computing it again
-    gives the same records. The secret goes to the workers with the tasks and is in no report. A
-    partition is refused if its records have changed since the ledger was charged. A lazy frame
-    counts as published when it is returned.
+    A Dask frame comes back lazy and counts as published when it is returned. Computing it twice
+    gives the same records. A partition whose records have changed since the charge is refused. The
+    page "Leave one machine" of the documentation has the details.
 
     Examples
     --------
@@ -248,7 +246,7 @@ def release(
     files = out if isinstance(out, ReleaseFile) else ReleaseFile(out)
     accepted = _accepted(accept)
     if files.path is None and isinstance(table, str | os.PathLike):
-        raise InvalidInput("give out= (--out), the path of the released file")
+        raise InvalidInput("out= (--out) must be given: the path of the released file.")
     books = ledger.path if isinstance(ledger, Ledger) else ledger
     for target, what in ((files.path, "out"), (files.report, "report")):
         if target is not None:
@@ -273,7 +271,7 @@ def release(
             name = label if resume is None else resume
             payment = stack.enter_context(Payment(ledger, name, resume is not None))
         elif resume is not None:
-            raise InvalidInput("resume needs ledger=, the ledger that was charged")
+            raise InvalidInput("resume must come with ledger=, the ledger that was charged.")
         if files.report is not None:
             target = Path(files.report)
             check_target(target, files.overwrite, *_paths(table, files.path, domain))

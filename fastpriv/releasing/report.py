@@ -161,8 +161,8 @@ class ReleaseReport:
         Realised distortion. It is computed from the data and not protected: do not publish it.
         ``to_dict`` and ``to_json`` leave it out.
     channel : channel
-        The mechanism on one record, or on the table. Its row is the person's record, also if every
-        column is randomised by itself (:class:`fastpriv.RecordChannel`).
+        The mechanism on one record, or on the table. Its input is the person's record, also if
+        every column is randomised independently (:class:`fastpriv.RecordChannel`).
     domain : Domain
         Columns and their values, as :func:`fastpriv.estimate_frequencies` needs them.
     digest : Digest or None
@@ -237,7 +237,10 @@ class ReleaseReport:
             )
         channel, slack = realised(self.channel)
         if slack > _SHUFFLED_SLACK:
-            raise InvalidInput(f"the draws of {channel!r} are not known well enough to shuffle")
+            raise InvalidInput(
+                f"mechanism must have draws of known probabilities to be shuffled; {channel!r} "
+                "has not. Release with epsilon= instead."
+            )
         return shuffled(channel, self.n)
 
     def to_dict(self) -> dict[str, Any]:
@@ -493,7 +496,7 @@ def _advice(plan: Plan, n: int, changed: float, levels: dict[str, Value]) -> lis
     if isinstance(level, float) and level > _WEAK:
         notes.append(
             f"a level of {up(level, 3)} protects little: an output may change the odds of two "
-            f"records by a factor of e^{up(level, 3)}"
+            f"records by a factor of {_factor(level)}"
         )
     return notes
 
@@ -708,7 +711,9 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidInput(f"the report {path:.100} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            f"the report {path:.100} cannot be read: {error.strerror}. Check the path."
+        ) from error
 
 
 # The HTML page.
@@ -743,8 +748,8 @@ def _page_body(report: ReleaseReport) -> str:
         html.listed("What is not protected", _unprotected(report)),
         html.listed("Notes", _other_notes(report)) if _other_notes(report) else "",
         html.fold("Formulas, sources and all digits", _formulas(report)),
-        f'<p class="soft">Written by fastpriv {escape(__version__)}. A level of e nats means a '
-        "factor of exp(e). Levels on this page are rounded to four digits; the last section has "
+        f'<p class="soft">Written by fastpriv {escape(__version__)}. A level of L nats means a '
+        "factor of exp(L). Levels on this page are rounded to four digits; the last section has "
         "the proved upper bounds. They hold for the probabilities that were used.</p>\n",
     ]
     return "".join(parts)
@@ -931,12 +936,16 @@ def _meaning(slug: str, level: Value) -> str:
         return (
             "There is no bound: some output is possible for one record and impossible for another."
         )
-    factor = f"e^{up(number, 4)}"
-    if number < _LARGE_LEVEL:
-        factor = up(rounding.raised(math.exp(number), 8.0), 4)
-        factor = f"{int(factor):,}" if factor.isdecimal() else factor
     bits = up(rounding.raised(number / math.log(2.0), 8.0), 4)
-    return _MEANINGS[slug].format(factor=factor, bits=bits)
+    return _MEANINGS[slug].format(factor=_factor(number), bits=bits)
+
+
+def _factor(level: float) -> str:
+    """Return e^level, rounded up, in figures or as a power if it is large."""
+    if level >= _LARGE_LEVEL:
+        return f"e^{up(level, 4)}"
+    factor = up(rounding.raised(math.exp(level), 8.0), 4)
+    return f"{int(factor):,}" if factor.isdecimal() else factor
 
 
 def _error_rows(report: ReleaseReport) -> list[str]:

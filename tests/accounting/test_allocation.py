@@ -338,10 +338,10 @@ def test_levels_whose_exponential_overflows(noise):
 def test_the_text_of_a_profile_names_the_batches():
     laplace = fp.accounting.PrivacyProfile.laplace(2.0)
     for profile, words in [
-        (fp.accounting.random_allocation(1.0, 3, selected=2), "Gaussian noise of 1 sens"),
+        (fp.accounting.random_allocation(1.0, 3, selected=2), "Gaussian noise, multiplier 1"),
         (fp.accounting.random_allocation(1.0, 3, selected=2), "2 of 3 batches"),
         (fp.accounting.random_allocation(laplace, 4, selected=2), "2 of 4 batches"),
-        (fp.accounting.random_allocation(laplace, 4), "2 sensitivities, one of 4 batches"),
+        (fp.accounting.random_allocation(laplace, 4), "multiplier 2, one of 4 batches"),
     ]:
         assert words in repr(profile)
 

@@ -208,65 +208,11 @@ def test_kept_and_read():
         PrivacyFilter.from_dict(spent)
 
 
-def test_filters_live_in_files(tmp_path):
-    path = tmp_path / "filter"
-    with PrivacyFilter.open(path, 2.0, 1e-6, relation="add-or-remove") as budget:
-        first = budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me")
-        assert budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me") == first
-        with pytest.raises(InvalidInput, match="belongs to spend 1"):
-            budget.spend(0.1, key="k")
-        assert budget.spend(0.1, dry_run=True).digest is None
-        left = budget.remaining
-        read = pickle.loads(pickle.dumps(budget))
-        assert read.remaining == left
-        read.close()
-    with PrivacyFilter.open(path) as budget, PrivacyFilter.open(path, 2.0, 1e-6) as other:
-        assert budget.remaining == left == PrivacyFilter.from_dict(budget.to_dict()).remaining
-        assert (budget.epsilon, budget.rule, budget.relation) == (2.0, "zcdp", "add-or-remove")
-        assert [(r.label, r.count, r.actor) for r in other.history()] == [("a", 3, "me")]
-        with pytest.raises(BudgetExceeded, match="zcdp"):
-            other.spend(1.5)
-        other.spend(0.1)
-        assert budget.remaining["rho"] < left["rho"]
-        budget.ledger.verify()
-    for wrong in (
-        lambda: PrivacyFilter.open(path, 3.0, 1e-6),
-        lambda: PrivacyFilter.open(path, 2.0, 1e-6, rule="basic"),
-        lambda: PrivacyOdometer.open(path),
-    ):
-        with pytest.raises(InvalidInput, match="is not of"):
-            wrong()
-    Ledger.open(tmp_path / "ledger", {"dp": 1.0}).close()
-    with pytest.raises(InvalidInput, match="no filter"):
-        PrivacyFilter.open(tmp_path / "ledger")
-
-
-def test_the_budget_of_a_filter_is_its_guarantee(tmp_path):
-    """An amendment would leave an (epsilon, delta) on the filter that its steps exceed."""
-    path = tmp_path / "filter"
-    with PrivacyFilter.open(path, 1.0, 1e-6) as budget:
-        for ledger in (budget.ledger, PrivacyOdometer().ledger, Ledger.open(path)):
-            with pytest.raises(InvalidInput, match="whose guarantee is its budget"):
-                ledger.amend({"zcdp": 100, "delta": 0}, actor="a", reason="b")
-        assert not budget.admits(5.0)
-
-
 @pytest.mark.parametrize("wrong", ["0.1", object(), fp.HammingChannel(3, 2, 0.1), None])
 def test_what_is_no_level_names_the_argument(wrong):
     for budget in (PrivacyFilter(1.0), PrivacyFilter(1.0, 1e-6), PrivacyOdometer()):
         with pytest.raises(InvalidInput, match=r"release must be a level.*fastpriv\.adapters"):
             budget.spend(wrong)
-
-
-def test_odometers_live_in_files(tmp_path):
-    twin = PrivacyOdometer()
-    twin.spend(0.3, 2)
-    with PrivacyOdometer.open(tmp_path / "odometer") as odometer:
-        odometer.spend(0.3, 2, key="k")
-        odometer.spend(0.3, 2, key="k")
-    with PrivacyOdometer.open(tmp_path / "odometer") as odometer:
-        assert odometer.epsilon(1e-6) == twin.epsilon(1e-6)
-        assert len(odometer.history()) == 1
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,7 @@ def test_bad_numbers_of_people(n):
 
 
 def test_bad_randomisers_and_levels():
-    with pytest.raises(InvalidInput, match="reads one row"):
+    with pytest.raises(InvalidInput, match="on one record"):
         shuffled(fp.HammingChannel(2, 2, 1.0), 10)
     with pytest.raises(InvalidInput):
         shuffled([[0.5, 0.6], [0.5, 0.5]], 10)

@@ -257,7 +257,7 @@ def test_loss_distribution_of_randomised_response():
 
 
 def test_grids_that_are_too_fine():
-    with pytest.raises(ValueError, match="wider grid"):
+    with pytest.raises(ValueError, match="must be larger"):
         to_pld(fp.HammingChannel(1, 2, 700.0), 1e-9)
 
 

@@ -85,7 +85,7 @@ def test_compositions_inside_of_samples():
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Without(5, 6, Gaussian(1.0)), "smaller"),
+        (Without(5, 6, Gaussian(1.0)), "below dataset_size"),
         (Without(0, 0, Gaussian(1.0)), "dataset_size"),
         (With(5, 2, dpa.RandomizedResponseDpEvent(0.5, 2)), "with replacement"),
         (Without(5, 2, dpa.UnsupportedDpEvent()), "Unsupported"),

@@ -187,7 +187,7 @@ def test_tables_go_into_readme_and_docs(tmp_path):
         assert "old" not in text
         assert text.count("| q | i | 1.00 s | them 0.250 |") == 1
         assert "measured at revision 0123456." in text
-        assert "Others are faster, with an answer as good, at q (them).\n" in text
+        assert "Others are faster, with an answer as good, on 1 question: them (1).\n" in text
     page = (tmp_path / "docs" / "benchmarks.md").read_text()
     for words in (
         "not installed: qif",
@@ -205,7 +205,7 @@ def test_tables_go_into_readme_and_docs(tmp_path):
 @pytest.mark.parametrize(
     ("seconds", "sound", "words"),
     [
-        (0.5, True, "at q (them)."),
+        (0.5, True, "on 1 question: them (1)."),
         (0.5, False, "no other tool is faster"),  # quick and wrong
         (1.95, True, "no other tool is faster"),  # within 10 %
         (3.0, True, "no other tool is faster"),
@@ -222,7 +222,7 @@ def test_the_sentence_on_faster_tools_follows_the_run(seconds, sound, words):
 def test_a_run_that_is_not_all_of_a_revision_says_so():
     part = RESULTS | {"selected": "not large", "commit_info": {"id": "0123456789", "dirty": True}}
     assert tables.revision(part) == (
-        "0123456, with changes that were not committed, only not large"
+        '0123456, with changes that were not committed, benchmarks -m "not large"'
     )
 
 

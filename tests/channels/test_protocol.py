@@ -128,7 +128,7 @@ def test_outputs_that_are_databases_have_a_distortion():
     plain, dense = PAIRS[2]
     assert plain.output_space == SPACE
     assert fp.distortion(plain, PRIORS[0]) == fp.distortion(dense, PRIORS[0])
-    with pytest.raises(fp.InvalidInput, match="give metric"):
+    with pytest.raises(fp.InvalidInput, match="metric must be given"):
         fp.distortion(PAIRS[0][0], PRIORS[0])
 
 

@@ -95,10 +95,10 @@ def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
 @pytest.mark.parametrize(
     ("text", "domain", "words"),
     [
-        ("c\nx\n", "{", "not valid JSON"),
-        ("c\nx\n", "[" * 100_000, "not valid JSON"),
-        ("c\nx\n", r'{"c": ["x", "\ud800"]}', "cannot be written in UTF-8"),
-        ("c\nx\n", "[1]", 'must be {"column": [values]}'),
+        ("c\nx\n", "{", "valid JSON"),
+        ("c\nx\n", "[" * 100_000, "valid JSON"),
+        ("c\nx\n", r'{"c": ["x", "\ud800"]}', "text that UTF-8 can write"),
+        ("c\nx\n", "[1]", 'must be a JSON object {"column": [values]}'),
         ("c\nx\n", '{"c": ["x"], "c": ["y"]}', "twice"),
         ("c\nx\n", '{"c": ["x", "x"]}', "twice"),
         ("c\nx\n", '{"c": [1, true]}', "twice"),
@@ -111,14 +111,14 @@ def write(folder, text, domain='{"c": ["x", "y"]}', encoding="utf-8"):
         ("c\n", '{"c": ["x"]}', "no records"),
         ("c,c\nx,x\n", '{"c": ["x"]}', "two columns named 'c'"),
         ("c\n" + "x\n" * 9_999 + "z\n", '{"c": ["x"]}', "record 10000 (index 9999) has a value"),
-        ("c\nx\n\nx\n", '{"c": ["x"]}', "record 2 (index 1) has 0 fields"),
-        ("c\nx,y\n", '{"c": ["x"]}', "record 1 (index 0) has 2 fields"),
+        ("c\nx\n\nx\n", '{"c": ["x"]}', "record 2 (index 1) must have 1 fields"),
+        ("c\nx,y\n", '{"c": ["x"]}', "record 1 (index 0) must have 1 fields"),
         ('c\n""\n', '{"c": ["x"]}', "record 1 (index 0) has a missing value"),
         ('c\n"x\n', '{"c": ["x"]}', "record 1 (index 0) cannot be read"),
         ('c\n"x"y\n', '{"c": ["x"]}', "record 1 (index 0) cannot be read"),
         ("c\ntrue\n", '{"c": [true, false]}', "(of type str) in column 'c'"),
         ("c\n01\n", '{"c": [1]}', "record 1 (index 0) has a value (of type str)"),
-        ("c\nx\n", '{"c": ["x", null, ""]}', "both written ''"),
+        ("c\nx\n", '{"c": ["x", null, ""]}', "two are written ''"),
     ],
 )
 @pytest.mark.parametrize("block", [1 << 22, 7])
@@ -287,12 +287,12 @@ def test_estimates_need_a_report_of_a_release(text, tmp_path, capsys):
     ("words", "says"),
     [
         (["people.csv"], "--epsilon --report is required"),
-        (["people.csv", "--epsilon", "1"], "give --domain"),
+        (["people.csv", "--epsilon", "1"], "--domain or --report must be given"),
         (["people.csv", "--domain", "domain.json"], "--epsilon --report is required"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "-1"], "epsilon must be"),
         (["people.csv", "--domain", "domain.json", "--epsilon", "1", "--confidence", "2"],
          "confidence"),
-        (["people.csv", "--domain", "bit.csv", "--epsilon", "1"], "not valid JSON"),
+        (["people.csv", "--domain", "bit.csv", "--epsilon", "1"], "valid JSON"),
         (["bit.csv", "--domain", "domain.json", "--epsilon", "1"], "no column 'c'"),
         (["folder.csv", "--domain", "domain.json", "--epsilon", "1"], "folder.csv"),
     ],
@@ -347,6 +347,17 @@ def test_a_preview_releases_nothing(semicolons, capsys):
     assert answer(words, capsys)["records"] == 150
     refused([*words, "--report", "r.json"], 2, "--report must be left out", capsys)
     assert sorted(os.listdir()) == before
+
+
+def test_a_preview_names_columns_that_a_release_refuses(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("id,smokes\n" + "1,no\n2,yes\n" * 50)
+    Path("domain.json").write_text('{"smokes": ["no", "yes"]}')
+    words = ["release", "people.csv", "--domain", "domain.json", "--epsilon", "2", "--preview"]
+    assert main(words) == 0
+    assert "does not declare 'id'" in capsys.readouterr().out
+    assert main([*words, "--drop-undeclared"]) == 0
+    assert "does not declare" not in capsys.readouterr().out
 
 
 def test_a_folder_is_not_called_like_a_file(tmp_path, monkeypatch, capsys):

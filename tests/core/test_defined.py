@@ -99,7 +99,7 @@ def test_files_are_read(tmp_path):
     path = tmp_path / "prior.json"
     path.write_text(PRIORS["markov"]().to_json())
     assert fp.Markov.from_json(path) == PRIORS["markov"]()
-    with pytest.raises(fp.InvalidInput, match="expected a Product, got a Markov"):
+    with pytest.raises(fp.InvalidInput, match="describe a Product; got a Markov"):
         fp.Product.from_json(path)
 
 
@@ -118,7 +118,7 @@ def test_files_are_read(tmp_path):
         (
             '{"fastpriv": "prior", "version": 1, "kind": "Product", "marginals": [[0.5, 0.5]], '
             '"rows": [[0, 99999999999]]}',
-            "2\\^28 rows",
+            "2\\^28 records",
         ),
         (
             '{"fastpriv": "prior", "version": 1, "kind": "Product", "marginals": [[0.5, 0.5]], '
@@ -143,5 +143,5 @@ def test_type_channels_are_checked():
 def test_a_form_is_read_as_what_it_is_written_as():
     prior = fp.Uniform(3, 2)
     assert fp.Uniform.from_json(prior.to_json()) == prior
-    with pytest.raises(fp.InvalidInput, match="expected a Uniform, got a Markov"):
+    with pytest.raises(fp.InvalidInput, match="describe a Uniform; got a Markov"):
         fp.Uniform.from_json(fp.Markov([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3).to_json())

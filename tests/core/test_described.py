@@ -86,7 +86,7 @@ def test_what_cannot_be_written_is_refused_in_words(call, value):
 
 
 def test_numbers_of_numpy_are_numbers():
-    with pytest.raises(fp.Infeasible, match=r"costs input 0 at most 0\.5; its least cost is 1\.0"):
+    with pytest.raises(fp.Infeasible, match=r"smallest cost of input 0 is 1\.0; got 0\.5"):
         fp.least_capacity([[1.0, 2.0], [2.0, 1.0]], [0.5, 1.5])
 
 

@@ -12,6 +12,7 @@ import fastpriv as fp
         ("Ledger", "; it is fastpriv.accounting.Ledger"),
         ("GeometricCount", "; it is fastpriv.mechanisms.GeometricCount"),
         ("dp_levle", "; did you mean dp_level?"),
+        ("E_d", "; did you mean HammingChannel?"),
     ],
 )
 def test_misplaced_names_are_found(name, words):

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -37,6 +38,11 @@ STEP = fp.accounting.PrivacyProfile.gaussian(1.0)
         lambda: fp.SubsetChannel(3, 1.0, size=HUGE),
         lambda: fp.threshold_query_bound(5, HUGE, 0.5),
         lambda: fp.audit(W, notions=[HUGE]),
+        lambda: fp.constrained_composition_bound(W, W, b=0.1, points=HUGE),
+        lambda: fp.plot.balance(W, points=HUGE),
+        lambda: fp.Bracket(1, HUGE),
+        lambda: fp.Bracket(Fraction(-HUGE), 1.0),
+        lambda: fp.accounting.PrivacyProfile.randomised_response(HUGE, 1.0),
     ],
 )
 def test_refused_in_a_short_sentence(call):

@@ -130,6 +130,28 @@ def test_curve_on_a_dask_cluster():
     assert np.array_equal(plain.upper["dp"], given.upper["dp"])
 
 
+@pytest.mark.slow  # two processes that import the package
+@pytest.mark.filterwarnings("ignore")
+def test_curve_on_a_dask_cluster_of_two_processes():
+    distributed = pytest.importorskip("distributed")
+    prior = fp.Exchangeable.beta_binomial(12, 0.5, 0.8)
+    distortions = [0.5, 1.0, 1.5, 2.0]
+    plain = fp.tradeoff_curve(prior, ["dp"], distortions)  # points share their programs
+    with ThreadPoolExecutor(2) as executor:
+        alone = fp.tradeoff_curve(prior, ["dp"], distortions, executor=executor)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        spread = fp.tradeoff_curve(prior, ["dp"], distortions, executor=client)
+    assert np.array_equal(alone.upper["dp"], spread.upper["dp"])
+    assert np.array_equal(alone.lower["dp"], spread.lower["dp"])
+    assert (plain.lower["dp"] <= spread.upper["dp"]).all()
+    assert (spread.lower["dp"] <= plain.upper["dp"]).all()
+
+
 @pytest.mark.parametrize("executor", [3, "processes", [map]])
 def test_what_cannot_run_points_is_refused(executor):
     with pytest.raises(fp.InvalidInput, match="executor must be"):

@@ -114,7 +114,7 @@ def test_curves_of_other_priors_and_edges():
 
 
 def test_complaints():
-    with pytest.raises(fp.InvalidInput, match="low must be less than high"):
+    with pytest.raises(fp.InvalidInput, match="low must be below high"):
         fp.exact_curve([0.5, 0.5], 1.0, 1.0)
     with pytest.raises(fp.InvalidInput, match="notion must be"):
         fp.exact_curve([0.5, 0.5], 0.0, 1.0, "mutual-information")

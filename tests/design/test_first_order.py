@@ -119,7 +119,7 @@ def test_any_multipliers_prove_a_bound():
 
 
 def test_symmetric_programs_are_refused_in_words():
-    with pytest.raises(fp.InvalidInput, match="solver='auto'"):
+    with pytest.raises(fp.InvalidInput, match="solver must be 'auto'"):
         fp.solve_pd_dp(fp.Exchangeable.beta_binomial(4, 0.5, 0.8), 0.5, solver="first-order")
 
 

@@ -100,5 +100,5 @@ def test_databases_that_cannot_occur_and_touch_no_other_are_mapped_to_anything()
 
 
 def test_a_database_that_cannot_occur_beside_one_that_can_rules_levels_out():
-    with pytest.raises(fp.Infeasible, match="probability zero is related to a possible one"):
+    with pytest.raises(fp.Infeasible, match="probability zero is a neighbour of a possible one"):
         fp.solve_pd_i([0.5, 0.5, 0.0], 1.0, neighbours=[[0, 1], [1, 2]])

@@ -14,8 +14,9 @@ from scipy.sparse import coo_array, csr_array
 
 import fastpriv as fp
 from fastpriv._structure import neighbours
-from fastpriv.design import reductions
+from fastpriv.design import engines, reductions
 from fastpriv.design.cone import GrowingCone
+from fastpriv.design.reductions import ByOrbits
 
 
 def cells(a, b):
@@ -273,7 +274,7 @@ def test_a_grown_set_is_sorted_by_output():
         ({"neighbours": [[0.0, -1.0], [-1.0, 0.0]]}, "at least 0"),
         ({"neighbours": np.array([[0, 5]])}, "pairs of inputs 0 to 1"),
         ({"neighbours": np.zeros((3, 3))}, "shape \\(3, 3\\)"),
-        ({"neighbours": np.array([[0, 1]]), "group": 2}, "not both"),
+        ({"neighbours": np.array([[0, 1]]), "group": 2}, "must be left out"),
         ({"group": 0}, "group"),
     ],
 )
@@ -288,7 +289,7 @@ def test_an_infeasible_level_names_the_least_one():
     with pytest.raises(fp.Infeasible, match="which is the smallest possible"):
         fp.solve_pd_i([0.2, 0.8], 0.5, neighbours=distance)
     assert fp.solve_pd_i([0.2, 0.8], 0.7, neighbours=distance).level <= 0.7
-    with pytest.raises(fp.Infeasible, match="probability zero is related to a possible one"):
+    with pytest.raises(fp.Infeasible, match="probability zero is a neighbour of a possible one"):
         fp.solve_pd_i([0.0, 1.0], 0.5, neighbours=distance)
 
 
@@ -321,5 +322,27 @@ def test_the_time_limit_is_kept():
 
 @pytest.mark.parametrize("solve", [fp.solve_pd_dp, fp.solve_pd_i])
 def test_exact_programs_refuse_a_time_limit(solve):
-    with pytest.raises(fp.InvalidInput, match="leave out time_limit"):
+    with pytest.raises(fp.InvalidInput, match="time_limit must be left out"):
         solve([0.5, 0.5], 1.0, exact=True, time_limit=3600.0)
+
+
+def test_time_is_kept_for_repair_and_measurement(monkeypatch):
+    """On 32 x 32 cells the level of the matrix takes seconds, after the engine has returned."""
+    monkeypatch.setattr(ByOrbits, "finishing_seconds", lambda self: 1000.0)
+    given = []
+    solve = engines.solve
+
+    def watched(cone, gap, clock, engine):
+        given.append(clock.left())
+        return solve(cone, gap, clock, engine)
+
+    monkeypatch.setattr(engines, "solve", watched)
+    apart = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    fp.solve_pd_dp([0.25] * 4, 0.5, metric=apart, neighbours=apart, time_limit=3000.0)
+    assert 1900.0 < given[0] <= 2000.0
+
+
+def test_the_time_of_repair_and_measurement_is_estimated():
+    apart = np.abs(np.subtract.outer(np.arange(40.0), np.arange(40.0)))
+    reduction = ByOrbits(np.full(40, 1 / 40), apart, apart, False)
+    assert 0.0 < reduction.finishing_seconds() < 10.0

@@ -104,7 +104,7 @@ def test_delta_with_a_metric_and_its_ends():
     assert fp.solve_pd_dp(prior, 0.5).value == pytest.approx(
         fp.solve_pd_dp(prior, 0.5, delta=1e-12).value, rel=1e-9
     )
-    with pytest.raises(fp.InvalidInput, match="delta goes with"):
+    with pytest.raises(fp.InvalidInput, match="delta must come with"):
         fp.solve_pd_dp(prior, 0.5, delta=0.1, group=2)
     with pytest.raises(fp.InvalidInput, match="delta"):
         fp.solve_pd_dp(prior, 0.5, delta=-0.1)
@@ -162,7 +162,7 @@ def test_one_prior_is_the_plain_program():
     ("call", "message"),
     [
         (lambda: fp.solve_minimax("all", 1.0), "PriorSet"),
-        (lambda: fp.solve_minimax(fp.PriorSet.all(4), 1.0, sizes=[2, 3]), "over 4 databases"),
+        (lambda: fp.solve_minimax(fp.PriorSet.all(4), 1.0, sizes=[2, 3]), "got 4 databases"),
         (lambda: fp.solve_minimax(fp.PriorSet.all(4), -1.0), "epsilon"),
         (
             lambda: fp.solve_minimax(fp.PriorSet.bernoulli_interval(2, 0.1), 1.0, sizes=[2, 2]),
@@ -214,7 +214,7 @@ def test_no_mapping_within_budget_has_less_capacity(seed):
 
 
 def test_a_budget_that_no_output_meets():
-    with pytest.raises(fp.Infeasible, match=r"least cost is 0\.5"):
+    with pytest.raises(fp.Infeasible, match=r"smallest cost of input 1 is 0\.5"):
         fp.least_capacity([[0.0, 1.0], [0.5, 0.7]], 0.2)
     assert fp.least_capacity([[0.0, 1.0], [0.5, 0.7]], 0.5).value == 0.0
     one = fp.least_capacity([[0.0, 1.0], [1.0, 0.0]], [0.0, 0.0])

@@ -88,7 +88,7 @@ def test_bad_levels(epsilon):
 
 
 def test_too_many_databases():
-    with pytest.raises(fp.TooLarge, match="may occur"):
+    with pytest.raises(fp.TooLarge, match="possible ones"):
         fp.solve_pd_pml(fp.Dense(np.full(256, 1 / 256), [2] * 8), 1.0)
     with pytest.raises(fp.TooLarge, match="classes of databases"):
         fp.solve_pd_pml(fp.Uniform(2000, 2), 1.0)

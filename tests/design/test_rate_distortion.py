@@ -343,8 +343,8 @@ def test_short_repr():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda p: fp.solve_pd_mip(p), "either distortion or slope"),
-        (lambda p: fp.solve_pd_mip(p, 1.0, slope=1.0), "either distortion or slope"),
+        (lambda p: fp.solve_pd_mip(p), "one of distortion and slope"),
+        (lambda p: fp.solve_pd_mip(p, 1.0, slope=1.0), "one of distortion and slope"),
         (lambda p: fp.solve_pd_mip(p, 3.0), "between 0 and 2"),
         (lambda p: fp.solve_pd_mip(p, math.nan), "finite"),
         (lambda p: fp.solve_pd_mip(p, slope=-1.0), "between 0 and 700"),

@@ -202,7 +202,7 @@ def test_least_sdpi_with_impossible_values_and_at_the_ends():
     assert fp.design_worst_case([0.6, 0.4], 0.0, criterion="sdpi").value == 1.0
     assert fp.design_worst_case([0.6, 0.4], 0.4, criterion="sdpi").value == 0.0
     assert fp.design_worst_case([1.0, 0.0], 0.0, criterion="sdpi").value == 0.0
-    with pytest.raises(fp.InvalidInput, match="without a prior"):
+    with pytest.raises(fp.InvalidInput, match="prior must be given"):
         fp.design_worst_case(None, 0.2, HAMMING, criterion="sdpi")
 
 

@@ -1,6 +1,7 @@
 """Small problems in plain Python: the same bits as machine code, and no numba."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def ask(rng):
         epsilon = 10.0 ** rng.uniform(-6, 1)
         channel, prior = fp.HammingChannel(n, 2, epsilon), fp.Product.iid([0.7, 0.3], n)
     fp.audit(channel, prior)
+    fp.pml(channel, fp.Product.iid([0.6, 0.4], n))
     fp.constrained_capacity(channel, 0.5 * prior.entropy(), gap=0.1, time_limit=0.0)
     fp.hockey_stick_epsilon(channel, 1e-3)
     fp.channel_capacity(random_rows(rng, 2, 3))
@@ -77,6 +79,45 @@ def test_plain_python_returns_the_bits_of_machine_code(monkeypatch):
     assert not wrong
     few = {name for name, count in compared.items() if count < 3}
     assert few <= {"log_ratio_up", "are_channels", "hamming_cost"}, few
+
+
+def few_entries(name, rng):
+    """Random arguments of a kernel that is interpreted for few entries only."""
+    rows = int(rng.integers(2, 5))
+    W = random_rows(rng, rows, int(rng.integers(2, {2: 6, 3: 4, 4: 3}[rows])))
+    if name == "rows_contraction":
+        return W, float(rng.choice([0.0, 1e-16]))
+    if name == "capacities":
+        gap = 10.0 ** rng.uniform(-14, -2)
+        return W[None], gap, 0, 1, np.zeros(1), np.zeros(1), np.zeros((1, rows))
+    if rng.integers(2):
+        W = np.eye(rows)  # a weight of 2^64
+    W *= 1.0 + rng.uniform(-4e-16, 4e-16, W.shape)
+    return W, np.zeros(W.shape, np.uint64), np.zeros(len(W), np.int64)
+
+
+@pytest.mark.parametrize("name", ["capacities", "rows_contraction", "integer_weights"])
+def test_few_entries_have_the_bits_of_machine_code(name):
+    small, kernel, rng = plain.Small(name), loader.declared(name), np.random.default_rng(3)
+    small.compiled = lambda: pytest.fail("it was not interpreted")
+    for _ in range(200):
+        small.left = plain.SECONDS
+        arguments = few_entries(name, rng)
+        assert numbers(small, arguments) == numbers(kernel, arguments)
+
+
+@pytest.mark.slow
+def test_the_first_audit_of_a_small_channel_compiles_nothing(tmp_path):
+    code = """
+import sys, fastpriv as fp
+fp.audit([[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]], prior=[0.7, 0.2, 0.1])
+print("numba" in sys.modules)
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
 def test_where_python_raises_machine_code_answers_from_the_same_input():

@@ -181,5 +181,5 @@ def test_what_is_too_large_is_refused():
     ):
         with pytest.raises(fp.TooLarge, match="independent rows"):
             call()
-    with pytest.raises(fp.InvalidInput, match="give the attribute"):
+    with pytest.raises(fp.InvalidInput, match="Give the attribute"):
         fp.disclosure_threshold([0.5, 0.5], row=0)

@@ -77,14 +77,14 @@ def test_additive_bound_is_about_one_data_set():
     channel = fp.HammingChannel(2, 2, 1.0)
     twice = fp.composition_bound(channel, channel)
     assert fp.composition_bound(channel, channel.matrix()) == pytest.approx(twice, rel=1e-9)
-    with pytest.raises(fp.InvalidInput, match="about one data set"):
+    with pytest.raises(fp.InvalidInput, match="on the same databases"):
         fp.composition_bound(channel, fp.HammingChannel(3, 2, 1.0))
 
 
 def test_composition_refuses_what_it_cannot_do():
-    with pytest.raises(fp.InvalidInput, match="at least one"):
+    with pytest.raises(fp.InvalidInput, match="one channel or more"):
         fp.compose()
-    with pytest.raises(fp.InvalidInput, match="at least one"):
+    with pytest.raises(fp.InvalidInput, match="one channel or more"):
         fp.composition_bound()
     with pytest.raises(fp.InvalidInput, match="pair_datasets"):
         fp.compose(fp.HammingChannel(2, 2, 1.0), fp.HammingChannel(3, 2, 1.0))

@@ -4,6 +4,7 @@ import math
 import warnings
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -186,10 +187,10 @@ def test_the_epsilon_of_a_markov_prior_is_not_lost():
 def test_large_matrices_without_a_certificate(monkeypatch):
     W, p = kernel(np.random.default_rng(1), 60, 50), law(np.random.default_rng(2), 60)
     certified = fp.maximal_correlation(W, p)
+    monkeypatch.setattr(internals, "_FULL", 10)
     monkeypatch.setattr(internals, "_CERTIFIED", 10)
     assert fp.maximal_correlation(W, p) == pytest.approx(certified, rel=1e-9)
     monkeypatch.setattr(internals, "_CERTIFIED", 4096)
-    monkeypatch.setattr(internals, "_FULL", 10)
     assert fp.maximal_correlation(W, p) == pytest.approx(certified, rel=1e-9)
 
 
@@ -429,7 +430,7 @@ def test_a_chain_too_long_for_any_search_still_has_a_bracket():
     assert constant.upper == 1.0
 
 
-@pytest.mark.parametrize("size", [17, 40, 64])
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 17, 64, 130])
 @pytest.mark.parametrize("kind", ["random", "equal", "diagonal", "spread"])
 def test_the_leading_vector_of_three_diagonals(size, kind):
     rng = np.random.default_rng(size)
@@ -443,6 +444,19 @@ def test_the_leading_vector_of_three_diagonals(size, kind):
     largest = np.linalg.svd(B, compute_uv=False)[0]
     assert lower * (1 - 1e-13) <= largest <= upper * (1 + 1e-13)
     assert upper - lower <= 1e-10 * upper
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 2), (5, 3), (4, 6)])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e100])
+def test_norm_bounds_hold_at_forty_digits(shape, scale):
+    rng = np.random.default_rng(shape)
+    for _ in range(5):
+        B = rng.standard_normal(shape) * scale
+        lower, upper = internals.norm_bounds(B)
+        with mpmath.workdps(40):
+            largest = max(mpmath.svd_r(mpmath.matrix(B.tolist()), compute_uv=False))
+            assert lower <= largest <= upper
+        assert upper - lower <= 1e-12 * upper
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 3.0, 40.0])

@@ -120,11 +120,11 @@ def test_capacities_at_an_entropy_do_not_add():
 def test_compositions_that_are_refused():
     channel, other = fp.HammingChannel(2, 2, 1.0), fp.HammingChannel(3, 2, 1.0)
     for call, error in (
-        (lambda: fp.constrained_composition_bound(b=1.0), "at least one"),
+        (lambda: fp.constrained_composition_bound(b=1.0), "one channel or more"),
         (lambda: fp.constrained_composition_bound(channel, np.eye(3), b=1.0), "3"),
         (
             lambda: fp.constrained_composition_bound(channel, other, b=1.0),
-            "one data",
+            "same databases",
         ),
         (lambda: fp.constrained_composition_bound(channel, b=-1.0), "b must"),
         (lambda: fp.constrained_composition_bound(channel, b=1.0, points=1), "points"),

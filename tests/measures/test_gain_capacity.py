@@ -279,7 +279,7 @@ def test_bounded_gains_row_by_row(epsilon):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: fp.g_capacity(np.eye(2), [[1.0, -1.0]]), "negative"),
+        (lambda: fp.g_capacity(np.eye(2), [[1.0, -1.0]]), "at least 0"),
         (lambda: fp.g_capacity(np.eye(2), [[1.0]]), "column for each"),
         (lambda: fp.additive_g_capacity(np.eye(2), gap=-1.0), "gap"),
         (lambda: fp.additive_g_capacity(np.eye(2), time_limit="x"), "time_limit"),

@@ -1,9 +1,11 @@
 """Hulls of priors, single priors as sets of one, and the priors that attain lower bounds."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import fastpriv as fp
 
@@ -148,3 +150,60 @@ def test_a_certain_database_is_published_without_error(make):
 def test_minimax_of_a_rare_database_keeps_its_digits():
     found = fp.solve_minimax(fp.PriorSet.hull([[1.0 - 2.0**-40, 2.0**-40]]), 1.0)
     assert 2.0**-40 <= found.value <= 2.0**-40 * (1.0 + 1e-12)
+
+
+def told_about(matrix, sizes, law, i):
+    """I(X_i; Y) term by term."""
+    space = fp.Space(sizes)
+    joint = np.zeros((sizes[i], matrix.shape[1]))
+    for x in range(space.size):
+        joint[space.rows(x)[i]] += law[x] * matrix[x]
+    value, records, outputs = 0.0, joint.sum(axis=1), joint.sum(axis=0)
+    for (a, y), p in np.ndenumerate(joint):
+        if p > 0.0:
+            value += p * math.log(p / (records[a] * outputs[y]))
+    return value
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (2, 2, 2), (4,)])
+@pytest.mark.parametrize("sharp", [0.1, 1.0])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_individual_capacity_over_few_priors(sizes, sharp, count):
+    """All mixtures on a grid of weights; the adversary attains the lower bound."""
+    rng = np.random.default_rng(count)
+    size = math.prod(sizes)
+    matrix, laws = rng.dirichlet(np.full(3, sharp), size), rng.dirichlet(np.full(size, 0.3), count)
+    found = fp.individual_capacity(fp.Channel(matrix, sizes), fp.PriorSet.hull(laws))
+    assert found.upper - found.lower <= 1e-8 * found.lower + 1e-12
+    grid = [w for w in itertools.product(range(11), repeat=count) if sum(w) == 10]
+    for weights in grid:
+        law = np.array(weights) / 10 @ laws
+        assert max(told_about(matrix, sizes, law, i) for i in range(len(sizes))) <= found.upper
+    who = found.adversary
+    law = np.zeros(size)
+    law[fp.Space(sizes).index(who.databases)] = who.law
+    assert told_about(matrix, sizes, law, who.rows[0]) == pytest.approx(found.lower, abs=1e-11)
+    # The attaining prior is a mixture of the given ones.
+    shares, rest = scipy.optimize.nnls(np.vstack([laws.T, np.ones(count)]), np.append(law, 1.0))
+    assert rest < 1e-8
+    assert shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("group", [(0, 1), (0, 2), (0, 1, 2), (1,)])
+def test_leakage_about_groups_over_sets(group):
+    """A group of records is one record with as many values as the group has settings."""
+    rng = np.random.default_rng(2)
+    sizes = (2, 3, 2)
+    channel = fp.Channel(rng.dirichlet(np.ones(3), 12), sizes)
+    laws = rng.dirichlet(np.ones(12), 3)
+    hull, every = fp.PriorSet.hull(laws), fp.PriorSet.all(12)
+    found = fp.pml_level(channel, hull, group)
+    reached = [
+        fp.pml_level(channel, weights @ laws, group) for weights in rng.dirichlet([0.4] * 3, 200)
+    ]
+    assert max(reached) <= found <= max(reached) + 0.01
+    assert fp.row_pml(channel, hull, group).max() == pytest.approx(found, abs=1e-9)
+    assert found <= fp.pml_level(channel, every, group) <= fp.leakage_capacity(channel)
+    if len(group) > 1:
+        with pytest.raises(fp.InvalidInput, match=r"PriorSet\.hull"):
+            fp.pml_level(channel, fp.PriorSet.box([0.01] * 12, [0.5] * 12), group)

@@ -399,7 +399,7 @@ def test_samples_follow_the_channel(make):
             "same space",
         ),
         (lambda: fp.mutual_information(fp.HammingChannel(2, 2, 1.0), [0.5, 0.5]), "4 databases"),
-        (lambda: fp.distortion(fp.Channel(np.ones((2, 1))), [0.5, 0.5]), "give metric"),
+        (lambda: fp.distortion(fp.Channel(np.ones((2, 1))), [0.5, 0.5]), "metric must be given"),
         (lambda: fp.distortion(np.eye(2), [0.5, 0.5], np.eye(3)), "shape"),
         (lambda: fp.HammingChannel(2, 2, 1.0).sample([0, 1]), "shape"),
         (lambda: fp.HammingChannel(2, 2, 1.0).sample([[0.0, 1.0]]), "integer"),

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -206,3 +207,133 @@ def test_a_profile_that_is_read_has_its_own_neighbours():
     profile = fp.accounting.PrivacyProfile.of(channel, neighbours=[[0, 1]])
     again = fp.accounting.PrivacyProfile.from_json(profile.to_json())
     assert again.delta(0.0).upper == pytest.approx(0.1) == again.delta(0.0).lower
+
+
+def response_excess(k, m, epsilon, t):
+    """Sum over the numbers of outputs that agree with the one database, and with the other."""
+    with mpmath.workdps(40):
+        total, rare = mpmath.mpf(0), mpmath.exp(-mpmath.mpf(epsilon))
+        for u in range(k + 1):
+            for v in range(k + 1 - u):
+                excess = 1 - mpmath.exp(t - mpmath.mpf(epsilon) * (u - v))
+                if excess > 0 and (m > 2 or u + v == k):
+                    ways = math.comb(k, u) * math.comb(k - u, v) * (m - 2) ** (k - u - v)
+                    total += ways * rare ** (k - u) * excess
+        return total / (1 + (m - 1) * rare) ** k
+
+
+@pytest.mark.parametrize(
+    ("k", "m", "epsilon", "t"),
+    [
+        (50, 2, 0.1, 1.0),
+        (50, 3, 0.1, 0.0),
+        (40, 5, 0.5, 5.0),
+        (30, 2, 3.0, 60.0),
+        (50, 2, 0.1, 4.9999),
+        (60, 4, 1e-9, 1e-9),
+        (20, 3, 740.0, 14799.0),
+    ],
+)
+def test_groups_under_randomised_response(k, m, epsilon, t):
+    truth = response_excess(k, m, epsilon, t)
+    channel = fp.HammingChannel(10_000, m, epsilon)
+    found = fp.hockey_stick(channel, t, group=k)
+    assert truth <= found <= truth * (1 + 1e-11)
+    delta = fp.accounting.PrivacyProfile.of(channel, group=k).delta(t)
+    assert delta.lower <= truth <= delta.upper <= delta.lower + 1e-9 * truth + 1e-12
+    back = fp.hockey_stick_epsilon(channel, found, group=k)
+    assert back == pytest.approx(t, rel=1e-3)
+    assert response_excess(k, m, epsilon, back) <= found
+    assert fp.hockey_stick(channel, k * epsilon * (1 + 1e-15), group=k) == 0.0
+
+
+def test_groups_of_unlike_records_under_randomised_response():
+    """The records with the fewest values reveal most, and a record of one value nothing."""
+    channel = fp.HammingChannel(5, [2, 4, 3, 2, 1], 0.7)
+    matrix, apart = channel.nearest_matrix(), changed(channel.space)
+    for group in (2, 3, 4, 9):
+        near = np.where(apart <= group, 1.0, math.inf)
+        profile = fp.accounting.PrivacyProfile.of(channel, group=group)
+        for epsilon in (0.0, 0.3, 0.9, 1.5):
+            truth = excess(matrix, near, epsilon)
+            close_above(fp.hockey_stick(channel, epsilon, group=group), truth)
+            delta = profile.delta(epsilon)
+            assert delta.lower <= truth + 1e-15 <= delta.upper + 1e-15
+            assert delta.upper - delta.lower < 1e-10
+    silent = fp.HammingChannel(20, [2] * 10 + [3] * 10, 0.0)
+    assert fp.accounting.PrivacyProfile.of(silent, group=12).delta(0.0).lower == 0.0
+    assert fp.hockey_stick(fp.HammingChannel(3, 1, 0.5), 0.0, group=2) == 0.0
+
+
+def test_thousands_under_randomised_response():
+    """Groups are compositions of single records."""
+    group = fp.hockey_stick_epsilon(fp.HammingChannel(10**5, 2, 0.01), 1e-6, group=3000)
+    composed = fp.accounting.PrivacyProfile.randomised_response(2, 0.01).self_compose(3000)
+    assert group == pytest.approx(composed.epsilon(1e-6).upper, abs=1e-8)
+    with pytest.raises(fp.TooLarge, match="smaller group"):
+        fp.hockey_stick(fp.HammingChannel(10**6, 2, 0.01), 0.1, group=10**6)
+
+
+def sparse_law(size, zeros):
+    law = RNG.random(size) + 0.05
+    if zeros and RNG.random() < 0.5:
+        law[RNG.integers(size)] = 0.0
+    return law / law.sum()
+
+
+def query_cases(zeros):
+    def kernel(answers):
+        return [sparse_law(3, zeros) for _ in range(answers)]
+
+    return [
+        fp.QueryChannel.count(4, kernel(5)),
+        fp.QueryChannel.histogram(3, 3, kernel(10)),
+        fp.QueryChannel.sum([[0, 1], [0, 2, 1], [1, 1]], kernel(5)),
+        fp.QueryChannel.sum([[0, 2, 2]] * 3, kernel(7)),
+        fp.QueryChannel.sum([[0, 1], [0, 1], [2, 0], [0, 2]], kernel(7)),
+    ]
+
+
+def prior_cases(sizes, zeros):
+    n, m = len(sizes), sizes[0]
+    yield fp.Product([sparse_law(size, zeros) for size in sizes])
+    if len(set(sizes)) == 1:
+        yield fp.Product.iid(sparse_law(m, zeros), n)
+        yield fp.Markov(sparse_law(m, zeros), [sparse_law(m, zeros) for _ in range(m)], n)
+        weights = RNG.random((n + 1,) * (m - 1)) * (RNG.random((n + 1,) * (m - 1)) > 0.3 * zeros)
+        weights[sum(np.indices(weights.shape)) > n] = 0.0
+        weights.flat[0] += 0.1
+        yield fp.Exchangeable(weights / weights.sum())
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("group", [2, 3, 9])
+def test_identifiability_of_groups_by_answers(group, zeros):
+    """Counts, sums and histograms in the structure of the prior, against all pairs."""
+    for channel in query_cases(zeros):
+        near = np.where(changed(channel.space) <= group, 1.0, math.inf)
+        for prior in prior_cases(channel.space.sizes, zeros):
+            truth = level(prior.pmf()[:, None] * channel.nearest_matrix(), near)
+            close_above(fp.identifiability_level(channel, prior, group=group), truth)
+
+
+def test_identifiability_of_groups_of_thousands():
+    n = 3000
+    share = np.linspace(0.2, 0.8, n + 1)
+    channel = fp.QueryChannel.count(n, np.stack([share, 1 - share], axis=1))
+    iid = fp.Product.iid([0.3, 0.7], n)
+    found = fp.identifiability_level(channel, iid, group=2)
+    # Two ones become zeros where the ratio of outputs is largest: at the counts 0 and 2.
+    best = 2 * math.log(7 / 3) + max(math.log(share[2] / share[0]), 0.0)
+    assert found == pytest.approx(best, abs=1e-10)
+    # A chain that forgets at once is a product; weights of an iid prior are binomial.
+    chain = fp.Markov([0.3, 0.7], [[0.3, 0.7]] * 2, 400)
+    small = fp.QueryChannel.count(400, channel.kernel.matrix[:401])
+    iid = fp.Product.iid([0.3, 0.7], 400)
+    truth = fp.identifiability_level(small, iid, group=3)
+    assert fp.identifiability_level(small, chain, group=3) == pytest.approx(truth, abs=1e-10)
+    weights = [math.comb(400, k) * 0.7**k * 0.3 ** (400 - k) for k in range(401)]
+    counted = fp.Exchangeable(np.array(weights) / math.fsum(weights))
+    assert fp.identifiability_level(small, counted, group=3) == pytest.approx(truth, abs=1e-9)
+    beta = fp.identifiability_level(channel, fp.Exchangeable.beta_binomial(n, 1, 1), group=2)
+    assert beta == pytest.approx(math.log(n * (n - 1) / 2) + math.log(share[2] / share[0]), abs=0.1)

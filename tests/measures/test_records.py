@@ -117,6 +117,7 @@ def test_windows_of_a_chain_contain_the_truth(monkeypatch, entries, ratios, m, n
     monkeypatch.setattr(groups, "_LISTED", 1)
     monkeypatch.setattr(chain_records, "_ENTRIES", entries)
     monkeypatch.setattr(chain_records, "_RATIOS", ratios)
+    monkeypatch.setattr(chain_records, "_MESSAGES", 2 * ratios)
     rng = np.random.default_rng(entries + ratios)
     prior = fp.Markov(rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(m), m), n)
     channel = fp.HammingChannel(n, m, 1.0)
@@ -126,6 +127,46 @@ def test_windows_of_a_chain_contain_the_truth(monkeypatch, entries, ratios, m, n
         assert lower - 1e-13 <= truth <= upper + 1e-13
         if m == 2 and ratios == 2048 and entries == 1 << 12:
             assert upper - lower < 1e-3  # 45 messages on each side
+
+
+@pytest.mark.parametrize("messages", [3, 10, 40, 300])
+@pytest.mark.parametrize("seed", range(6))
+def test_merged_messages_about_more_values(monkeypatch, messages, seed):
+    """Merged and divided messages about three and four values, zeros among them."""
+    monkeypatch.setattr(groups, "_LISTED", 1)
+    monkeypatch.setattr(chain_records, "_MESSAGES", messages)
+    rng = np.random.default_rng(seed)
+    m, n = (3, 6) if seed % 2 else (4, 4)
+    transition = rng.dirichlet(np.full(m, 0.4), m) * (rng.random((m, m)) > 0.3 * (seed > 2))
+    transition += 0.01 * np.eye(m)
+    transition /= transition.sum(axis=1, keepdims=True)
+    prior = fp.Markov(rng.dirichlet(np.ones(m)), transition, n)
+    kernel = rng.dirichlet(np.full(3, 0.5), m) * (rng.random((m, 3)) > 0.2 * (seed > 2))
+    kernel[:, 0] += 0.01
+    channel = fp.ProductChannel([kernel / kernel.sum(axis=1, keepdims=True)] * n)
+    for i in range(n):
+        truth = oracle.information(joint_of(channel, prior, (i,)))
+        for only_merged in (False, True):
+            if only_merged:  # without the short window, which may be exact
+                monkeypatch.setattr(chain_records, "_ENTRIES", 4 * m * messages**2)
+            lower, upper = ends(fp.row_information(channel, prior, i))
+            assert lower - 1e-13 <= truth <= upper + 1e-13
+
+
+@pytest.mark.slow
+def test_slow_chains_of_three_values():
+    """Brackets that were 42 % wide with short windows only."""
+    steps = [[0.97, 0.02, 0.01], [0.01, 0.98, 0.01], [0.02, 0.01, 0.97]]
+    chain = fp.Markov([0.97, 0.02, 0.01], steps, 1000)
+    told = fp.row_information(fp.HammingChannel(1000, 3, 1.0), chain, 500)
+    assert told.upper - told.lower < 0.006 * told.lower
+
+
+def test_long_chains_of_three_values():
+    """Brackets that were 0.9 % wide with short windows only."""
+    fast = fp.Markov([0.5, 0.3, 0.2], [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.3, 0.4]], 1000)
+    told = fp.row_information(fp.HammingChannel(1000, 3, 1.0), fast, 500)
+    assert told.upper - told.lower < 0.001 * told.lower
 
 
 def test_merged_messages_of_zeros(monkeypatch):

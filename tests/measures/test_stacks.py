@@ -150,7 +150,7 @@ def test_the_distortion_of_a_stack(shape):
         for W, p, value in zip(stack, priors, fp.distortion(stack, priors), strict=True):
             assert value == fp.distortion(W, p)
     else:
-        with pytest.raises(fp.InvalidInput, match=r"give metric\[x, y\]"):
+        with pytest.raises(fp.InvalidInput, match=r"Pass metric\[x, y\]"):
             fp.distortion(stack, priors)
 
 
@@ -233,7 +233,7 @@ def test_bad_shapes_are_refused_in_words():
         fp.dp_level(stack, out=np.empty(4))
     with pytest.raises(fp.InvalidInput, match="out is for a stack"):
         fp.dp_level(stack[0], out=np.empty(1))
-    with pytest.raises(fp.InvalidInput, match="leave row out"):
+    with pytest.raises(fp.InvalidInput, match="row must be left out"):
         fp.pml_level(stack, priors, row=0)
     with pytest.raises(fp.InvalidInput, match="PriorSet"):
         fp.mutual_information(stack, fp.PriorSet.all(3))

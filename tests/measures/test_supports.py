@@ -215,7 +215,7 @@ def test_columns_through_unlike_mechanisms():
     assert fp.AbstractChannel.from_json(channel.to_json()) == channel
     assert fp.AbstractChannel.from_json(record.to_json()) == record
     assert channel.sample([[1, 2], [3, 0]], rng=1).shape == (2, 3)
-    with pytest.raises(fp.InvalidInput, match="one record each"):
+    with pytest.raises(fp.InvalidInput, match="each on one record"):
         fp.ColumnsChannel([fp.HammingChannel(2, 2, 1.0)])
 
 

@@ -129,7 +129,7 @@ def test_every_mechanism_can_be_permanent():
         (lambda: Memoised(PERMANENT).level(values=0), "values must be"),
         (lambda: Memoised(PERMANENT, FRESH).channel(0), "rounds must be"),
         (lambda: Memoised(PERMANENT, FRESH).channel(40), "outputs together"),
-        (lambda: Memoised(PERMANENT).report(["a"], [0, 1], {}), "1 users and 2 values"),
+        (lambda: Memoised(PERMANENT).report(["a"], [0, 1], {}), "1 users; got 2"),
         (lambda: Memoised(PERMANENT).report(["a"], [3], {}), "0 .. 2"),
     ],
 )

@@ -155,8 +155,8 @@ def test_bad_sums_are_refused():
         (lambda: SumQuery([["a"]]), "real numbers"),
         (lambda: SumQuery([[0, 1], np.eye(2)]), "one length"),
         (lambda: SumQuery.count(0), "n"),
-        (lambda: gaussian_query_capacity(count, 1.0, [2, 2, 2]), "none for a SumQuery"),
-        (lambda: gaussian_query_capacity([0, 1], 1.0), "space of a list"),
+        (lambda: gaussian_query_capacity(count, 1.0, [2, 2, 2]), "left out with a SumQuery"),
+        (lambda: gaussian_query_capacity([0, 1], 1.0), "with a list"),
         (lambda: gaussian_query_capacity(count, 0.0), "above 0"),
         (lambda: gaussian_query_capacity(count, [1.0, 2.0]), "one number for answers that are"),
         (lambda: gaussian_query_capacity(SumQuery.histogram(2, 3), [1.0, 2.0]), "or 3 of them"),
@@ -254,7 +254,7 @@ def test_whole_numbers_that_are_no_doubles_are_refused():
         lambda: gaussian_query_capacity([2**53, odd], 1.0, [2]),
         lambda: laplace_query_leakage([10**30, 10**30 + 1], 1.0),
     ):
-        with pytest.raises(fp.InvalidInput, match="that a double can hold"):
+        with pytest.raises(fp.InvalidInput, match="that a double represents"):
             call()
     assert laplace_query_leakage([2**60, 2**60 + 2**9], 1.0) == pytest.approx(math.log(2.0))
 

@@ -65,5 +65,5 @@ def test_bad_arguments():
         assert fp.dp_level(mechanism((2, 2), 240.0), neighbours=distances(2, 2)) <= 240.0
         with pytest.raises(fp.InvalidInput, match="epsilon"):
             mechanism((2, 2), 250.0)
-    with pytest.raises(fp.TooLarge, match="larger epsilon"):
+    with pytest.raises(fp.TooLarge, match="larger cells"):
         planar_laplace((3, 3), 1e-3)

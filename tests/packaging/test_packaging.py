@@ -1,6 +1,7 @@
 """Importing, compiling and caching, each in a fresh interpreter."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,16 @@ print("nothing new")
 def test_warm_up_refuses_a_wrong_number_of_processes(wrong):
     with pytest.raises(InvalidInput, match="jobs must be"):
         fastpriv.warm_up(jobs=wrong)
+
+
+def test_the_compiled_wheel_asks_for_setuptools_before_it_compiles(tmp_path, monkeypatch, capsys):
+    path = Path(__file__).parents[2] / "tools" / "compiled_wheel.py"
+    tool = runpy.run_path(str(path))
+    monkeypatch.setitem(tool["main"].__globals__, "version", lambda name: "65.5.0")
+    monkeypatch.setattr(sys, "argv", [path.name, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        tool["main"]()
+    assert "setuptools must be 77 or newer; got 65.5.0" in capsys.readouterr().err
 
 
 def test_the_citation_names_this_version():

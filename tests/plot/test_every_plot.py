@@ -51,8 +51,8 @@ CALLS = {
 
 def test_calls_are_complete():
     assert set(CALLS) <= set(fp.plot.__all__)
-    # The levels of an audit are tested with it, a matrix has no curves.
-    assert set(fp.plot.__all__) - set(CALLS) <= {"levels", "matrix"}
+    # The levels of an audit are tested with it; a matrix, a map and a diagram have no curves.
+    assert set(fp.plot.__all__) - set(CALLS) <= {"cells", "levels", "matrix", "models"}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -216,7 +216,7 @@ def test_legends_name_mechanisms_and_the_reference_line():
     noise = fp.accounting.PrivacyProfile.gaussian(2.0)
     ax = fp.plot.roc(noise, fp.HammingChannel(1, 2, 1.0), MATRIX, MATRIX)
     assert ax.get_legend_handles_labels()[1] == [
-        "Gaussian noise of 2 sensitivities",
+        "Gaussian noise, multiplier 2",
         "HammingChannel(n=1, m=2, epsilon=1)",
         "matrix of 3 x 4 (3)",
         "matrix of 3 x 4 (4)",
@@ -242,3 +242,54 @@ def test_bounds_of_a_tradeoff_do_not_jump_up():
     for line in dotted:
         heights = line.get_ydata()[np.isfinite(line.get_ydata())]
         assert (np.diff(heights) <= 1e-12).all()
+
+
+def drawn(ax):
+    return np.asarray(ax.images[0].get_array())
+
+
+def test_a_map_shows_the_distribution_of_a_cell():
+    channel = fp.mechanisms.planar_geometric((3, 5), 0.8)
+    figure, ax = plt.subplots(figsize=(3.75, 3.4), layout="constrained")
+    assert fp.plot.cells(channel, (3, 5), at=(1, 4), ax=ax) is ax
+    np.testing.assert_array_equal(drawn(ax), channel.matrix()[9].reshape(3, 5))
+    (cross,) = ax.lines
+    assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (4, 1)
+    figure.canvas.draw()
+
+
+def test_a_map_shows_the_cost_of_every_cell():
+    channel = fp.mechanisms.planar_laplace((2, 3), 0.8)
+    places = np.array([(i, j) for i in range(2) for j in range(3)])
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    costs = (channel.matrix() * apart).sum(axis=1).reshape(2, 3)
+    np.testing.assert_allclose(drawn(fp.plot.cells(channel, (2, 3))), costs, rtol=1e-14)
+    few = fp.Channel(np.array([[0.5, 0.5]] * 6))
+    doubled = fp.plot.cells(few, (2, 3), metric=np.arange(12.0).reshape(6, 2))
+    np.testing.assert_allclose(drawn(doubled), (np.arange(6) * 2 + 0.5).reshape(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"grid": (2, 2)}, "grid must have a cell for each of 6 inputs"),
+        ({"grid": (6,)}, "grid must be two integers"),
+        ({"grid": 6}, "grid"),
+        ({"grid": (2, 3), "at": (2, 0)}, "at must be at most 1"),
+        ({"grid": (2, 3), "at": (0, 3)}, "at must be at most 2"),
+        ({"grid": (2, 3), "at": 1}, "at"),
+        ({"grid": (2, 3), "metric": np.eye(3)}, "metric"),
+    ],
+)
+def test_wrong_maps_are_refused_in_words(given, words):
+    with pytest.raises(fp.InvalidInput, match=words):
+        fp.plot.cells(fp.mechanisms.planar_geometric((2, 3), 1.0), **given)
+    assert not plt.get_fignums()
+
+
+def test_a_map_needs_outputs_that_are_cells():
+    few = np.array([[0.5, 0.5]] * 6)
+    with pytest.raises(fp.InvalidInput, match="Leave out at"):
+        fp.plot.cells(few, (2, 3), at=(0, 0))
+    with pytest.raises(fp.InvalidInput, match="metric must be given"):
+        fp.plot.cells(few, (2, 3))

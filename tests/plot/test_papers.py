@@ -104,3 +104,19 @@ def test_the_matrix_of_example_1():
     assert not fp.plot.matrix(np.eye(2)).lines
     with pytest.raises(fp.TooLarge):
         fp.plot.matrix(fp.HammingChannel(6, 2, 1.0))
+
+
+def test_the_models_and_their_special_cases():
+    """Wu-Xia-He 2020, Figure 2: every arrow has its assumption, and all boxes are inside."""
+    ax = fp.plot.models()
+    written = [text.get_text() for text in ax.texts]
+    assert {"semantic security", "local differential privacy", "n = 1, e = 0"} <= set(written)
+    ax.figure.canvas.draw()
+    frame = ax.figure.bbox
+    for text in ax.texts:
+        if text.get_text():
+            box = text.get_window_extent()
+            assert frame.x0 <= box.x0
+            assert box.x1 <= frame.x1
+            assert frame.y0 <= box.y0
+            assert box.y1 <= frame.y1

@@ -74,7 +74,7 @@ def test_risks_against_noise():
     [
         (1.0, [1.0, 2.0], "make must be a function"),
         (lambda x: x, [1.0, 2.0], "must return a PrivacyProfile"),
-        (PrivacyProfile.gaussian, [2.0, 1.0], "rising"),
+        (PrivacyProfile.gaussian, [2.0, 1.0], "increasing order"),
         (PrivacyProfile.gaussian, [1.0], "two positive"),
     ],
 )

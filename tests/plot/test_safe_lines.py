@@ -207,3 +207,38 @@ def test_lowest_of_many_lines():
         truth = (heights + slopes * at[:, None]).min(axis=1)
         np.testing.assert_allclose(np.interp(at, x, y), truth, rtol=1e-9)
         assert (np.interp(x, x, y) >= (heights + slopes * x[:, None]).min(axis=1)).all()
+
+
+def test_risks_against_noise_are_never_drawn_too_low():
+    ax = fp.plot.risks(Profile.gaussian, [0.5, 1.0, 4.0], delta=1e-3, fpr=0.1)
+    right = next(other for other in ax.figure.axes if other is not ax)
+    for noise in np.geomspace(0.5, 4.0, 17):
+        profile, at = Profile.gaussian(float(noise)), np.array([noise])
+        for axes, k, truth in (
+            (ax, 0, profile.delta(0.0)),
+            (ax, 1, profile.tpr(0.1)),
+            (right, 0, profile.epsilon(1e-3)),
+        ):
+            assert drawn(axes, at, k)[0] * (1 + 1e-9) >= truth.lower
+
+
+def test_programs_are_drawn_above_their_optima_and_the_relaxation_below():
+    prior = fp.Dense([0.35, 0.25, 0.22, 0.18], [2, 2])
+    spread = prior.epsilon_x()
+    ax = fp.plot.relaxation(prior, [0.7, 1.2, 2.0])
+    for level in np.linspace(0.7, 2.0, 14):
+        at, n, m = np.array([level]), 2, 2
+        private, identifiable, relaxed = (drawn(ax, at, k)[0] for k in range(3))
+        assert private * (1 + 1e-9) >= fp.solve_pd_dp(prior, float(level - spread)).bound
+        assert identifiable * (1 + 1e-9) >= fp.solve_pd_i(prior, float(level)).bound
+        assert relaxed <= float(fp.h(float(level), n, m)) * (1 + 1e-9)
+
+
+def test_leakages_are_drawn_as_high_as_they_are():
+    channel, prior = fp.HammingChannel(2, 3, 0.8), fp.Product.iid([0.2, 0.3, 0.5], 2)
+    ax = fp.plot.leakage(channel, prior)
+    leaks, law = fp.pml(channel, prior), channel.output_distribution(prior).probabilities()
+    heights, edges, _ = ax.patches[-1].get_data()
+    for level in np.linspace(0.0, leaks.max() * 0.999, 50):  # at least as much leaks more than this
+        shown = np.diff(edges)[heights >= level].sum()
+        assert shown >= law[leaks >= level].sum() * (1 - 1e-9) - 1e-12

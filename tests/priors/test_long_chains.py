@@ -114,7 +114,7 @@ def test_e_i_says_where_it_exists():
     tilde = CHAIN.epsilon_tilde()
     with pytest.raises(fp.Infeasible, match="epsilon_tilde"):
         fp.PosteriorChannel(CHAIN, tilde.lower - 0.01)
-    with pytest.raises(fp.TooLarge, match="upper end"):
+    with pytest.raises(fp.TooLarge, match="upper bound"):
         fp.PosteriorChannel(CHAIN, tilde.midpoint)
     channel = fp.PosteriorChannel(CHAIN, tilde.upper + 0.1)
     assert fp.PosteriorChannel.from_dict(channel.to_dict()) == channel

@@ -73,7 +73,10 @@ def test_nothing_appears_when_a_file_is_wrong(folder, tmp_path):
     ("spoil", "words"),
     [
         (lambda path: (path / "sex=F").mkdir(), "has folders in it"),
-        (lambda path: [file.unlink() for file in path.glob("*.parquet")], "no .parquet files"),
+        (
+            lambda path: [file.unlink() for file in path.glob("*.parquet")],
+            "must hold .parquet files",
+        ),
         (
             lambda path: pd.DataFrame({"sex": ["F"]}).to_parquet(path / "part.20.parquet"),
             "parts of one table",

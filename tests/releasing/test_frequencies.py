@@ -207,12 +207,12 @@ def test_confidence_at_the_ends():
     [
         (fp.HammingChannel(1, 3, 0.0), "cannot be undone"),
         (fp.Channel([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), "condition number"),
-        (fp.HammingChannel(1, 4, 1.0), "does not fit"),
+        (fp.HammingChannel(1, 4, 1.0), "must be for one record"),
         (
             fp.PosteriorChannel(fp.Markov([0.5, 0.3, 0.2], [[0.4, 0.3, 0.3]] * 3, 4), 2.0),
-            "randomised alike",
+            "records alike",
         ),
-        (fp.ProductChannel([np.eye(3)] * 3 + [np.full((3, 3), 1 / 3)]), "randomised alike"),
+        (fp.ProductChannel([np.eye(3)] * 3 + [np.full((3, 3), 1 / 3)]), "records alike"),
         (None, "mechanism="),
     ],
 )

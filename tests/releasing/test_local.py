@@ -126,7 +126,7 @@ def test_texts_come_back(channel):
     assert all(not set(text) & set(',"\n') for text in texts)
     np.testing.assert_array_equal(messages_of(channel, texts, "a"), reports)
     for wrong in ("", "-1", "b", "9:9:9", "one", "1e3", str(10**30)):
-        with pytest.raises(fp.InvalidInput, match=r"text that is no message.*record 2 "):
+        with pytest.raises(fp.InvalidInput, match=r"must hold messages.*record 2 "):
             messages_of(channel, [texts[0], wrong], "a")
 
 
@@ -179,9 +179,9 @@ def test_epsilons_by_column_and_for_each():
     ("options", "words"),
     [
         ({"mechanism": "hashin", "epsilon": 1.0}, "hashing"),
-        ({"mechanism": "auto"}, "needs epsilon"),
-        ({"mechanism": "auto", "epsilon": 1.0, "distortion": 3.0}, "no distortion"),
-        ({"mechanism": "auto", "epsilon": 1.0, "split": "record"}, "by themselves"),
+        ({"mechanism": "auto"}, "must come with epsilon"),
+        ({"mechanism": "auto", "epsilon": 1.0, "distortion": 3.0}, "without distortion"),
+        ({"mechanism": "auto", "epsilon": 1.0, "split": "record"}, "each column independently"),
         ({"mechanism": "auto", "epsilon": -1.0}, "epsilon"),
         ({"mechanism": "auto", "epsilon": 1e-6}, "useless"),
         ({"mechanism": "auto", "epsilon": 0.0}, "useless"),
@@ -198,7 +198,7 @@ def test_estimates_that_are_refused(people):
     )
     with pytest.raises(fp.InvalidInput, match="unbiased estimates only"):
         fp.estimate_frequencies(released, method="bayesian")
-    with pytest.raises(fp.InvalidInput, match="no message of HashingChannel"):
+    with pytest.raises(fp.InvalidInput, match="messages of HashingChannel"):
         fp.estimate_frequencies(people[["city"]], released.report)
     document = json.loads(released.report.to_json())
     document["mechanisms"][0]["k"] = 13

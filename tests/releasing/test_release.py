@@ -94,7 +94,7 @@ def test_mechanisms_on_a_record_on_its_columns_and_on_the_table():
     report = fp.release(column, mechanism=one).report
     assert report.levels_under_prior["identifiability"] == pytest.approx(2.0)
     assert report.prior.startswith("given: ")
-    with pytest.raises(fp.InvalidInput, match="does not fit"):
+    with pytest.raises(fp.InvalidInput, match="must be for one record"):
         fp.release(column, mechanism=fp.HammingChannel(5, 3, 1.0), domain=3)
     with pytest.raises(fp.InvalidInput, match="not databases"):
         fp.release(column, mechanism=fp.Channel([[1.0]] * 3))
@@ -155,7 +155,7 @@ def test_levels_of_a_table_prior():
     under = report.levels_under_prior
     assert under["mutual-information"] == pytest.approx(fp.mutual_information(channel, prior))
     assert under["identifiability"] == fp.identifiability_level(channel, prior)
-    with pytest.raises(fp.InvalidInput, match="prior is on"):
+    with pytest.raises(fp.InvalidInput, match="prior must be the distribution"):
         fp.release(np.zeros(6, int), domain=2, epsilon=1.0, prior=fp.Uniform(1, 3))
 
 

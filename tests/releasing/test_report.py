@@ -66,7 +66,7 @@ def test_a_domain_read_off_the_data_is_not_published():
 def test_another_domain_than_the_released_one_is_refused():
     released = fp.release(people(), domain=DOMAIN, epsilon=2.0)
     swapped = {"sex": ["M", "F"], "age": [1, 2, None]}
-    with pytest.raises(fp.InvalidInput, match="not that of the release"):
+    with pytest.raises(fp.InvalidInput, match="must be the one of the release"):
         fp.estimate_frequencies(released.table, released.report, domain=swapped)
 
 

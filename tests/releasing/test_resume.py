@@ -220,7 +220,7 @@ def test_claims_of_others_are_left_alone(files):
 
 
 def test_a_resume_needs_a_ledger_and_a_known_label(files):
-    with pytest.raises(fp.InvalidInput, match="resume needs ledger="):
+    with pytest.raises(fp.InvalidInput, match="resume must come with ledger="):
         fp.release([0, 1] * 10, domain=2, epsilon=1.0, resume="survey")
     run(files)
     for label in ("survey", "other"):

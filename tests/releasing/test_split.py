@@ -41,9 +41,9 @@ def test_columns_have_their_own_levels():
     assert checked.spending()["dp"] <= 2.0
     matrix = by_level.channel.columns.kernels[1].matrix
     assert math.log(matrix[0, 0] / matrix[0, 1]) == pytest.approx(0.5)
-    with pytest.raises(fp.InvalidInput, match=r"add up to 2\.0, more than 1\.5"):
+    with pytest.raises(fp.InvalidInput, match=r"at most 1\.5.*got 2\.0"):
         fp.preview_release(10**5, domain=domain, epsilon=1.5, split=epsilons)
-    with pytest.raises(fp.InvalidInput, match="'c' has no epsilon"):
+    with pytest.raises(fp.InvalidInput, match="'c' has none"):
         fp.preview_release(10**5, domain=domain, epsilon={"a": 1.0, "b": 1.0})
     with pytest.raises(fp.InvalidInput, match="no column 'd'"):
         fp.preview_release(10**5, domain=domain, epsilon={**epsilons, "d": 1.0})
@@ -107,7 +107,7 @@ def test_a_ledger_is_charged_before_anything_is_drawn(tmp_path):
         fp.release(people, domain=[2, 2], epsilon=1.0, ledger=ledger)
     wrong = people.copy()
     wrong[7, 0] = 9
-    with pytest.raises(fp.InvalidInput, match="outside its codes"):
+    with pytest.raises(fp.InvalidInput, match="must hold codes"):
         fp.release(wrong, domain=[2, 2], epsilon=0.1, ledger=ledger)
     assert ledger.spent["dp"] <= 1.0  # records are checked before the budget is touched
     path, source, out = (tmp_path / name for name in ("study.ledger", "in.csv", "out.csv"))

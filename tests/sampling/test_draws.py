@@ -247,9 +247,12 @@ def test_long_databases():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: fp.HammingChannel(2, 2, 1.0).sample([[0, 2]]), "row 1 takes values in 0 .. 1"),
-        (lambda: fp.HammingChannel(2, [2, 3], 1.0).sample([[2, 0]]), "row 0 takes values"),
-        (lambda: fp.HammingChannel(2, [2, 3], 1.0).sample([[0, -1]]), "row 1 takes values"),
+        (
+            lambda: fp.HammingChannel(2, 2, 1.0).sample([[0, 2]]),
+            "record 1 must have a value in 0 .. 1",
+        ),
+        (lambda: fp.HammingChannel(2, [2, 3], 1.0).sample([[2, 0]]), "record 0 must have a value"),
+        (lambda: fp.HammingChannel(2, [2, 3], 1.0).sample([[0, -1]]), "record 1 must have a value"),
         (lambda: fp.HammingChannel(2, 2, 1.0).sample([[0, 0]], rng="seed"), "rng"),
         (lambda: fp.HammingChannel(2, 2, 1.0).sample([[0, 0]], rng=-1), "rng"),
         (lambda: fp.TiltedChannel(fp.Dense([0.5, 0.2, 0.3]), 1e13).sample([[0]]), "epsilon"),

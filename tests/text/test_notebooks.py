@@ -85,13 +85,13 @@ def test_long_tables_say_what_they_leave_out():
 @pytest.mark.parametrize(
     ("profile", "title"),
     [
-        (PROFILE.gaussian(2.0), "Gaussian noise of 2 sensitivities"),
-        (PROFILE.gaussian(2.0, relation="replace-one"), "Gaussian noise of 1 sensitivities"),
+        (PROFILE.gaussian(2.0), "Gaussian noise, multiplier 2"),
+        (PROFILE.gaussian(2.0, relation="replace-one"), "Gaussian noise, multiplier 1"),
         (
             PROFILE.gaussian(2.0, 0.25).self_compose(3),
-            "3 x Gaussian noise of 2 sensitivities, sampled with probability 0.25",
+            "3 x Gaussian noise, multiplier 2, sampled with probability 0.25",
         ),
-        (PROFILE.laplace(2.0), "Laplace noise of 2 sensitivities"),
+        (PROFILE.laplace(2.0), "Laplace noise, multiplier 2"),
         (PROFILE.from_epsilon_delta(1.0, 1e-6), "(1, 1e-06)-DP"),
         (PROFILE.of([[0.9, 0.1], [0.2, 0.8]]), "Channel(Space.hamming(n=1, m=2) -> 2 outputs)"),
         (PROFILE.zcdp(0.5), "zCDP 0.5"),
@@ -107,5 +107,5 @@ def test_titles_of_profiles(profile, title):
 
 def test_profiles_are_written_by_kinds_and_counts():
     assert repr(PROFILE.gaussian(2.0).self_compose(1000)) == (
-        "PrivacyProfile(1,000 x Gaussian noise of 2 sensitivities; relation='add-or-remove')"
+        "PrivacyProfile(1,000 x Gaussian noise, multiplier 2; relation='add-or-remove')"
     )

@@ -46,7 +46,9 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
         try:
             number = Decimal(repr(float(value)))
         except OverflowError:
-            raise InvalidInput(f"{name} must lie in the range of a double") from None
+            raise InvalidInput(
+                f"{name} must be at most 1.7e308, the largest double. Give a smaller amount."
+            ) from None
     if number.is_nan() or number < 0:
         raise InvalidInput(f"{name} must be a number of at least 0, got {described(value)}")
     return number + 0 if number.is_zero() else number  # no negative zero

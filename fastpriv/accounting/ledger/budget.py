@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastpriv._core.rounding import raised
 from fastpriv.accounting.laws import LAWS, Law
 from fastpriv.accounting.ledger.amounts import ZERO, amount, down, minus, plus, shortest, times, up
-from fastpriv.accounting.ledger.store import State, counted
+from fastpriv.accounting.ledger.store import State, Store, counted
 from fastpriv.accounting.profile.relations import one_relation
 from fastpriv.errors import BudgetExceeded, InvalidInput, described, did_you_mean
 from fastpriv.notions.registry import NOTIONS
@@ -26,6 +26,10 @@ CURVE = "approximate-dp"
 ZCDP, DELTA = "zcdp", "delta"
 #: Rounding of e tanh(e/2), in units in the last place.
 _TANH_ULPS = 8.0
+
+
+class NotBrief(Exception):
+    """All profiles would have to be composed again, and others would wait meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,10 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
         )
     pair = level if isinstance(level, tuple | list) else (level, 0)
     if len(pair) != 2:
-        raise InvalidInput(f"declare (epsilon, delta), got {described(level)}")
+        raise InvalidInput(
+            f'levels must be {{"approximate-dp": (epsilon, delta)}}; got {described(level)}. '
+            "Give both numbers."
+        )
     epsilon, delta = (up(amount(value, "epsilon and delta")) for value in pair)
     if epsilon == float("inf") or delta == 1.0:
         return profile_text(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))  # reveals its input
@@ -154,17 +161,16 @@ class Budget:
     ----------
     given : mapping
         Limits by notion.
-    stored : callable
-        Returns the bytes of the composed profiles that the ledger's file keeps, or None.
+    store : Store, optional
+        Keeps the composed profiles of the ledger.
     """
 
-    def __init__(
-        self, given: Mapping[str, Any], stored: Callable[[], bytes | None] = lambda: None
-    ) -> None:
-        self._stored = stored
+    def __init__(self, given: Mapping[str, Any], store: Store | None = None) -> None:
+        self._store = store
         if not isinstance(given, Mapping) or not given:
             raise InvalidInput(
-                f'budget must be a mapping such as {{"dp": 3.0}}, got {described(given)}'
+                'budget must be a mapping such as {"dp": 3.0} or {"approximate-dp": (3.0, 1e-6)}; '
+                f"got {described(given)}"
             )
         self.limits: dict[str, Decimal] = {}
         self.delta: Decimal | None = None
@@ -211,7 +217,7 @@ class Budget:
 
     def amended(self, given: Mapping[str, Any]) -> Budget:
         """Return the budget with other limits of the same notions, at the same delta."""
-        result = Budget(given, self._stored)
+        result = Budget(given, self._store)
         same = (result.limits.keys(), result.delta, result.adaptive)
         if same != (self.limits.keys(), self.delta, self.adaptive):
             raise InvalidInput(
@@ -228,12 +234,14 @@ class Budget:
         """Whether a charge needs the composition of profiles, which takes milliseconds."""
         return self.delta is not None and not self.adaptive
 
-    def charges(self, before: State, offer: Offer, count: int) -> dict[str, Decimal]:
-        """Return what ``count`` steps add to each total."""
+    def charges(
+        self, before: State, offer: Offer, count: int, brief: bool = False
+    ) -> dict[str, Decimal]:
+        """Return what ``count`` steps add to each total; if ``brief``, soon or never."""
         begun = before.spends > 0
         _joined(before, offer)  # before anything is composed
         return {
-            notion: self._rise(before, offer, count)
+            notion: self._rise(before, offer, count, brief)
             if self._is_curve(notion)
             else offer.charge(self.laws[notion], begun, count)
             for notion in self.limits
@@ -268,28 +276,40 @@ class Budget:
             recorded=recorded,
         )
 
-    def _rise(self, before: State, offer: Offer, count: int) -> Decimal:
+    def _rise(self, before: State, offer: Offer, count: int, brief: bool) -> Decimal:
         """Return how much the composed epsilon rises at the budget's delta."""
-        level = self.epsilon(_more(before.parts, offer.part, count))
+        level = self.epsilon(_more(before.parts, offer.part, count), offer.part, brief)
         return max(minus(level, before.spent[CURVE]), ZERO)
 
-    def epsilon(self, parts: Mapping[str, int]) -> Decimal:
+    def epsilon(
+        self, parts: Mapping[str, int], own: str | None = None, brief: bool = False
+    ) -> Decimal:
         """Return epsilon of all spends together at the budget's delta, rounded up."""
         if self.adaptive:
             from fastpriv.accounting.ledger.profiles import adaptive_epsilon  # only when needed
 
             return Decimal(repr(float(adaptive_epsilon(parts, down(self.delta or ZERO)))))
-        return Decimal(repr(float(self._composer.epsilon(parts))))
+        level = self._composer.epsilon(parts, own, brief)
+        if level is None:
+            raise NotBrief
+        return Decimal(repr(float(level)))
 
-    def composed(self, parts: Mapping[str, int]) -> bytes | None:
-        """Keep the composed profiles of spends; return their bytes if the store needs them."""
-        return None if self.delta is None or self.adaptive else self._composer.spent(parts)
+    def to_store(self, after: State) -> bytes | None:
+        """Return the composed profiles of spends as bytes, if the store needs them."""
+        if not self.composes:
+            return None
+        return self._composer.to_store(after.parts, after.entries, after.mark)
+
+    def keep(self, after: State, stored: bool) -> None:
+        """Keep the composed profiles of spends that were made, and possibly stored."""
+        if self.composes:
+            self._composer.spent(after.parts, stored)
 
     @cached_property
     def _composer(self) -> Composer:
         from fastpriv.accounting.ledger.profiles import Composer  # only when needed
 
-        return Composer(down(self.delta or ZERO), self._stored)
+        return Composer(down(self.delta or ZERO), self._store)
 
 
 def _joined(before: State, offer: Offer) -> tuple[str | None, bool]:
@@ -325,7 +345,8 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     """Return epsilon and delta of a budget that has both, and whether it is adaptive."""
     if notion != CURVE:
         raise InvalidInput(
-            f'an (epsilon, delta) budget is of "{CURVE}", got one of {described(notion)}'
+            f'an (epsilon, delta) budget must be under the notion "{CURVE}"; got '
+            f'{described(notion)}. Write {{"{CURVE}": (epsilon, delta)}}.'
         )
     try:
         if isinstance(value, Mapping):
@@ -343,7 +364,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     exact = amount(delta, "delta")
     if not 0 < exact < 1:
         raise InvalidInput(
-            f'delta must lie between 0 and 1, got {described(delta)}; for 0 budget "dp"'
+            f'delta must be between 0 and 1; got {described(delta)}. For delta 0 use a "dp" budget.'
         )
     return epsilon, shortest(exact), levels == "adaptive"
 
@@ -351,5 +372,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
 def _finite(value: Any, name: str) -> Decimal:
     limit = amount(value, name)
     if not limit.is_finite():
-        raise InvalidInput(f"{name} must be finite, got {described(value)}")
+        raise InvalidInput(
+            f"{name} must be finite; got {described(value)}. Give the largest level you accept."
+        )
     return shortest(limit)

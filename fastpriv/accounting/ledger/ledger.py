@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -23,7 +24,14 @@ from fastpriv._text import html, numbers
 from fastpriv._text.table import table
 from fastpriv.accounting.laws import Law
 from fastpriv.accounting.ledger.amounts import down, minus, shortest, up
-from fastpriv.accounting.ledger.budget import CURVE, Budget, Offer, declared, refuse_prior
+from fastpriv.accounting.ledger.budget import (
+    Budget,
+    NotBrief,
+    Offer,
+    declared,
+    refuse_prior,
+)
+from fastpriv.accounting.ledger.exports import FORMAT, VERSION, Chain, imported
 from fastpriv.accounting.ledger.postgres import SCHEMES, PostgresStore
 from fastpriv.accounting.ledger.sqlite import SqliteStore
 from fastpriv.accounting.ledger.store import (
@@ -31,13 +39,11 @@ from fastpriv.accounting.ledger.store import (
     MOST_COUNT,
     SPEND,
     STATEMENT,
-    UNREADABLE,
     Entry,
     LostConnection,
     State,
     Store,
     Written,
-    amounts_of,
     beginning,
     checked_count,
     checked_key,
@@ -45,11 +51,9 @@ from fastpriv.accounting.ledger.store import (
     checked_metadata,
     digest_of,
     entry_of,
-    first_state,
-    linked,
 )
 from fastpriv.accounting.profile.relations import REPLACED, optional_relation
-from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described, unread
+from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError, described
 
 if TYPE_CHECKING:
     import os
@@ -66,17 +70,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Amendment", "Ledger", "Receipt"]
 
-#: Names an export, and its version; the first had no chain.
-_FORMAT = "fastpriv ledger"
-#: Advice for an export or a file that does not agree with itself.
-_WHOLE = "Use the file as it was written, or a backup."
-_VERSION = 2
-#: Relative difference of two compositions of the same profiles, on whatever grids they are.
-_SAME_COMPOSITION = Decimal("1e-3")
 #: Seconds to wait for others who write; a transaction takes milliseconds.
 _WAIT = 5.0
 #: Spends that others may make while one is composed, before it is composed as a writer.
 _ATTEMPTS = 24
+#: Seconds of processor time after which composing is not brief: others do not wait for it.
+_BRIEF = 0.1
 #: Longest pause, in seconds, after another one was faster.
 _PAUSE = 0.004
 
@@ -184,6 +183,13 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat()
 
 
+def _entry(before: State, kind: str, **fields: Any) -> Entry:
+    """Return the next entry."""
+    identity = uuid.uuid4().hex
+    known = {"label": None, **fields}
+    return Entry(before.entries + 1, _now(), kind=kind, identity=identity, **known)
+
+
 @runtime_checkable
 class Spends(Protocol):
     """An object that reports which level of each notion it spends."""
@@ -235,11 +241,8 @@ class Ledger:
     microseconds in memory, a disk write in a file. Levels of a channel are computed at its first
     spend and remembered.
 
-    At (epsilon, delta) a spend adds its profile to the kept composition in about 20 ms, whatever
-    was spent before, and nobody waits meanwhile: if somebody else spends first, only their spend
-    is added. ``spent`` is proved, and above the smallest epsilon by a relative 1e-4 or less for a
-    thousand kinds of noise. For delta below 1e-8 all kinds are composed again, each in about
-    10 ms, when their number has grown about tenfold.
+    With an (epsilon, delta) budget a spend takes about 20 ms. ``spent`` is a proved upper bound.
+    The guide "Run it as a service" describes stores, waiting times and accuracy.
 
     Entries are chained by digests, from the first to the last; see :meth:`verify`.
 
@@ -339,7 +342,7 @@ class Ledger:
     def _attach(self, store: Store, relation: str | None) -> None:
         with store.legible:
             self._store = store
-            self._budget = Budget(store.state().budget, store.composition)
+            self._budget = Budget(store.state().budget, store)
         self._floats: tuple[State, dict[str, float], dict[str, float]] | None = None
         if relation is not None:
             self._state_relation(relation)
@@ -359,7 +362,7 @@ class Ledger:
                     f"relation must be {before.relation!r}, that of the ledger; got {relation!r}. "
                     "Use a ledger for each relation"
                 )
-            entry = self._entry(before, STATEMENT, count=0, charged={})
+            entry = _entry(before, STATEMENT, count=0, charged={})
             entries = before.entries + 1
             after = replace(before, entries=entries, relation=relation, recorded=True)
             return [entry], lambda state, each: after, None
@@ -367,13 +370,6 @@ class Ledger:
         before = self._store.state()
         if (before.relation, before.recorded) != (relation, True):
             self._store.write(make)
-
-    @staticmethod
-    def _entry(before: State, kind: str, **fields: Any) -> Entry:
-        """Return the next entry."""
-        identity = uuid.uuid4().hex
-        known = {"label": None, **fields}
-        return Entry(before.entries + 1, _now(), kind=kind, identity=identity, **known)
 
     # Spending.
 
@@ -519,10 +515,12 @@ class Ledger:
 
     def fits(self, offer: Offer, count: int) -> bool:
         """Whether a step would fit the budget now; nothing is spent."""
-        before, number = self._store.state(), checked_count(count)
+        return self._fits(self._store.state(), offer, checked_count(count))
+
+    def _fits(self, before: State, offer: Offer, count: int) -> bool:
         budget = self._rules(before)
         try:
-            budget.after(before, budget.charges(before, offer, number), offer, number)
+            budget.after(before, budget.charges(before, offer, count), offer, count)
         except BudgetExceeded:
             return False
         return True
@@ -532,7 +530,7 @@ class Ledger:
 
         def make(before: State) -> Written:
             after = self._rules(before).after(before, offer.levels, offer, count)
-            entry = self._entry(before, SPEND, count=count, charged=offer.levels, label="restored")
+            entry = _entry(before, SPEND, count=count, charged=offer.levels, label="restored")
             if offer.relation is not None:
                 after = replace(after, relation=offer.relation)
             return [entry], lambda state, each: after, None
@@ -559,45 +557,55 @@ class Ledger:
             )
         return entry
 
-    def _next(self, before: State, offer: Offer, fields: Mapping[str, Any]) -> tuple[Entry, State]:
+    def _next(
+        self, before: State, offer: Offer, fields: Mapping[str, Any], brief: bool = False
+    ) -> tuple[Entry, State]:
         """Return the entry of a spend and the totals after it, or raise if it does not fit."""
         budget, count = self._rules(before), fields["count"]
-        charged = budget.charges(before, offer, count)
+        charged = budget.charges(before, offer, count, brief)
         after = budget.after(before, charged, offer, count)
-        return self._entry(before, SPEND, charged=charged, **fields), after
+        return _entry(before, SPEND, charged=charged, **fields), after
 
     def _charged(
         self, offer: Offer, fields: Mapping[str, Any], claim: str | None
     ) -> tuple[Entry, str]:
         """Write the entry of a spend; return it, and whether it is new ("spend") or "repeated".
 
-        Profiles are composed while nobody waits. If somebody else has spent meanwhile, their spend
-        is added and the attempt repeated; after many attempts as a writer, so that it ends.
+        Profiles are composed while nobody waits. If somebody else has spent meanwhile, the step is
+        added to their composition. That is brief, and done as a writer, so that it ends.
         """
         store, known = self._store, None
-        kept = store.address is not None
+        made: tuple[State, bytes | None] | None = None
 
-        def compose(before: State) -> Written:
-            nonlocal known
+        def compose(before: State, brief: bool = False) -> Written:
+            nonlocal known, made
             known = self._known(fields)
             if known is not None:
                 return [], lambda state, entry: state, None
-            entry, after = self._next(before, offer, fields)
-            data = self._budget.composed(after.parts)
-            return [entry], lambda state, each: after, data if kept else None
+            entry, after = self._next(before, offer, fields, brief)
+            made = after, self._budget.to_store(after)
+            return [entry], lambda state, each: after, made[1]
 
+        turn = False  # to compose as a writer
         for attempt in range(_ATTEMPTS + 1):
-            before = store.state()
+            before, begun = store.state(), time.thread_time()
             if not self._rules(before).composes or attempt == _ATTEMPTS:
                 written = _surely(store, compose, None, claim)
+            elif turn:
+                try:
+                    written = _surely(store, partial(compose, brief=True), None, claim)
+                except NotBrief:
+                    written, turn = None, False
             else:
-                made = compose(before)
+                composed = compose(before)
+                turn = time.thread_time() - begun < _BRIEF
                 if known is not None:
                     return known, "repeated"
-                written = _surely(store, lambda _, made=made: made, before, claim)
+                written = _surely(store, lambda _, made=composed: made, before, claim)
             if known is not None:
                 return known, "repeated"
-            if written:
+            if written and made is not None:
+                self._budget.keep(made[0], made[1] is not None)
                 return written[0], "spend"
             emit("conflict", logging.DEBUG, attempt=attempt + 1)
             time.sleep(random.uniform(0.0, _PAUSE))
@@ -651,23 +659,14 @@ class Ledger:
         >>> ledger.runs_left(fp.accounting.PrivacyProfile.gaussian(20.0))
         80
         """
-        before = self._store.state()
-        budget, offer = self._rules(before), self._offer(mechanism, prior)[0]
-
-        def fits(count: int) -> bool:
-            try:
-                budget.after(before, budget.charges(before, offer, count), offer, count)
-            except BudgetExceeded:
-                return False
-            return True
-
+        before, offer = self._store.state(), self._offer(mechanism, prior)[0]
         high = 1
-        while high <= MOST_COUNT and fits(high):
+        while high <= MOST_COUNT and self._fits(before, offer, high):
             high *= 4
         known, high = high // 4, min(high, MOST_COUNT + 1)
         while high - known > 1:
             middle = (known + high) // 2
-            known, high = (middle, high) if fits(middle) else (known, middle)
+            known, high = (middle, high) if self._fits(before, offer, middle) else (known, middle)
         return known
 
     def _offer(
@@ -785,7 +784,7 @@ class Ledger:
                         f"the {notion} budget must be at least what is spent, "
                         f"{before.spent[notion]}; got {limit}."
                     )
-            entry = self._entry(
+            entry = _entry(
                 before, AMENDMENT, count=0, charged={}, actor=actor, reason=reason,
                 budget=limits.stored(),
             )  # fmt: skip
@@ -824,7 +823,7 @@ class Ledger:
         store = self._store
         state, rows = store.exported()
         with store.legible:
-            chain = _Chain(store.genesis)
+            chain = Chain(store.genesis)
             for row in rows:
                 chain.add(*row)
             if chain.state != state:
@@ -841,13 +840,13 @@ class Ledger:
         >>> ledger = fp.accounting.Ledger({"dp": 2.0, "mutual-information": 0.5})
         >>> receipt = ledger.spend({"dp": 0.5, "mutual-information": 0.125}, count=2)
         >>> print(ledger.report())  # doctest: +ELLIPSIS
-        notion              spent  remaining  budget  law         needs
+        notion              spent  remaining  budget  rule        needs
         dp                  1      1          2       levels add  nothing: later mechanisms may ...
         mutual-information  0.25   0.25       0.5     levels add  outputs that are independent ...
         relation: not stated, all levels were declared
         """
         _, spent, left = self._totals()
-        lines = [("notion", "spent", "remaining", "budget", "law", "needs")]
+        lines = [("notion", "spent", "remaining", "budget", "rule", "needs")]
         for notion, law in self.laws.items():
             limit = float(self._rules(self._store.state()).limits[notion])
             used, rest = numbers.up(spent[notion]), numbers.down(left[notion])
@@ -896,8 +895,8 @@ class Ledger:
             ]
         return json.dumps(
             {
-                "format": _FORMAT,
-                "version": _VERSION,
+                "format": FORMAT,
+                "version": VERSION,
                 "beginning": self._store.genesis,
                 "budget": budget.stored(),
                 "spent": state.spent,
@@ -920,7 +919,7 @@ class Ledger:
         export is refused if its totals do not agree with its entries or exceed its budget, or if a
         digest is not the one that was written.
         """
-        chain = _imported(text)
+        chain = imported(text)
         store: Store = (
             SqliteStore(None, chain.genesis, 0.0)
             if path is None
@@ -1021,125 +1020,6 @@ def _amendment(entry: Entry) -> Amendment:
     who, why = str(entry.actor), str(entry.reason)
     shown = Budget(entry.budget).shown()
     return Amendment(entry.number, when, who, why, shown, str(entry.digest))
-
-
-# Export and import.
-
-
-class _Chain:
-    """Entries that are added up one by one, as when they were written."""
-
-    def __init__(self, genesis: Mapping[str, Any]) -> None:
-        self.genesis = dict(genesis)
-        self.budget = Budget(genesis["budget"])
-        self.state = first_state(genesis)
-        self.entries: list[Entry] = []
-        self.states: list[State] = []
-
-    def add(self, text: str, key: str | None, part: str | None, digest: str | None) -> None:
-        """Add an entry that was written, and compare its digest unless it is None."""
-        given, before = json.loads(text), self.state
-        entry = entry_of(text, key, part, None)
-        if entry.number != before.entries + 1:
-            raise InvalidInput(
-                f"spend {before.entries + 1} is not whole: it has another number. {_WHOLE}"
-            )
-        if entry.kind == SPEND:
-            whole = entry.charged.keys() == self.budget.limits.keys() and (part is None) == (
-                self.budget.delta is None
-            )
-            if not whole:
-                raise InvalidInput(f"spend {entry.number} is not whole. {_WHOLE}")
-            offer = Offer({}, part)
-            after = self.budget.after(before, entry.charged, offer, entry.count)
-        else:
-            after = replace(before, entries=entry.number)
-        if entry.kind == AMENDMENT:
-            self.budget = self.budget.amended(entry.budget or {})
-            after = replace(after, budget=self.budget.stored(), amended=entry.number)
-        prior, relation = (
-            checked_label(given.get("prior")),
-            optional_relation(given.get("relation")),
-        )
-        recorded = given["recorded"] is True
-        after = replace(after, prior=prior, relation=relation, recorded=recorded)
-        linking = linked(entry, before, after)
-        if digest is not None and linking[0].digest != digest:
-            raise InvalidInput(f"spend {entry.number} is not the one that was written")
-        self.state = linking[2]
-        self.entries.append(entry)
-        self.states.append(self.state)
-
-    def check_composition(self) -> None:
-        """Compose all profiles again; they must agree with the total."""
-        if self.budget.delta is None:
-            return
-        level, total = self.budget.epsilon(self.state.parts), self.state.spent[CURVE]
-        if level > total * (1 + _SAME_COMPOSITION) or total > level * (1 + _SAME_COMPOSITION):
-            raise InvalidInput(
-                f"its profiles compose to epsilon {level}, but its total is {total}; it was "
-                f"changed. {_WHOLE}"
-            )
-
-
-def _imported(text: str) -> _Chain:
-    """Read an export; its totals are added up again and must agree."""
-    try:
-        given = json.loads(text)
-        version = given["version"]
-        if given["format"] != _FORMAT or version not in (1, _VERSION):
-            raise InvalidInput(
-                f"this is {described(given['format'])} of version {described(version)}, "
-                f"not {_FORMAT!r} of version 1 or {_VERSION}"
-            )
-        prior, total = checked_label(given["prior"]), amounts_of(given["spent"])
-        relation = optional_relation(given.get("relation"))  # older exports have none
-        if version == 1:
-            recorded = given.get("recorded") is True and "relation" in given
-            chain = _Chain(beginning(Budget(given["budget"]).stored(), relation, {}, recorded))
-        else:
-            chain = _Chain(given["beginning"])
-        rows = [_row(entry, version, prior, chain) for entry in given["entries"]]
-        for row in rows:
-            chain.add(*row)
-        state, limits = chain.state, Budget(given["budget"]).stored()
-        head = state.head if version == 1 else given["head"]
-        known = version == 1 or (state.prior, state.relation) == (prior, relation)
-    except InvalidInput:
-        raise
-    except BudgetExceeded as error:
-        raise InvalidInput(f"the export goes beyond its own budget: {error}") from None
-    except UNREADABLE as error:
-        raise unread("export of a ledger", text, error) from None
-    if state.spent != total:
-        raise InvalidInput(
-            f"the export's spends add up to {_amounts(state.spent)}, but its totals are "
-            f"{_amounts(total)}; it was changed. {_WHOLE}"
-        )
-    if limits != state.budget or head != state.head or not known:
-        raise InvalidInput(
-            f"the export's budget or head is not that of its entries; it was changed. {_WHOLE}"
-        )
-    chain.check_composition()
-    return chain
-
-
-def _row(
-    given: Mapping[str, Any], version: int, prior: str | None, chain: _Chain
-) -> tuple[str, str | None, str | None, str | None]:
-    """Return text, key, part and digest of an entry of an export."""
-    fields = dict(given)
-    key, part, digest = (fields.pop(name, None) for name in ("key", "part", "digest"))
-    if version == 1:
-        more = {"prior": prior, "relation": chain.genesis["relation"]}
-        fields |= {"kind": SPEND, "recorded": chain.genesis["recorded"], **more}
-    elif digest is None:
-        raise InvalidInput(f"spend {described(given.get('number'))} has no digest")
-    return json.dumps(fields), key, part, digest
-
-
-def _amounts(amounts: Mapping[str, Decimal]) -> str:
-    return ", ".join(f"{notion} {value}" for notion, value in amounts.items())
 
 
 def _budget(total: float | tuple[float, float]) -> str:

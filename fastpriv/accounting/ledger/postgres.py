@@ -3,11 +3,13 @@
 One schema of a database holds one ledger, in tables named ``fastpriv_...``. A writer locks the row
 with the head of the chain for one short transaction and writes only if the head is the one it has
 seen. If the connection is lost while an entry is written, the entry is in the ledger or it is not;
-:meth:`Store.find_written` finds out over a new connection.
+:meth:`Store.find_written` finds out over a new connection. A server that does not answer within the
+timeout counts as a lost connection.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 import weakref
@@ -25,8 +27,14 @@ SCHEMES = ("postgresql://", "postgres://")
 _LOCK = 0x66707276
 #: Pause, in seconds, before a server that cannot be reached is tried again.
 _PAUSE = 0.1
-#: Longest time, in seconds, that a connection attempt may take, whatever the timeout is.
-_SHORTEST_CONNECT = 2
+#: Shortest limits, in seconds, on an attempt to connect and on the answer to a statement.
+_SHORTEST_CONNECT, _SHORTEST_ANSWER = 2, 2.0
+
+#: How often, within the timeout, a thread looks for statements that the server does not answer.
+_LOOKS = 4
+
+#: Why a connection was ended by this thread.
+_SILENT = "the server did not answer within the timeout"
 
 #: Connections of a parent process: a child must not close them.
 _OF_PARENT: list[Any] = []
@@ -58,6 +66,7 @@ class PostgresStore(Store):
         super().__init__(f"{parts.hostname or 'local'}{parts.path}")  # without a password
         self._connection: Any = None
         self._close: Callable[[], object] | None = None
+        self._watch: Any = None
         with self.explained:
             try:
                 self._connect()
@@ -88,11 +97,11 @@ class PostgresStore(Store):
                     raise
             time.sleep(_PAUSE)
         self._connection = connection
-        self._close = weakref.finalize(self, connection.close)
-        wait = max(int(1000 * self._timeout), 1)
-        connection.execute(f"SET lock_timeout = {wait}")
-        connection.execute("SET synchronous_commit = on")
-        connection.execute("SET client_min_messages = warning")
+        self._watch = _Watch(self._timeout)
+        self._close = weakref.finalize(self, _leave, connection, self._watch)
+        self.execute(f"SET lock_timeout = {max(int(1000 * self._timeout), 1)}")
+        self.execute("SET synchronous_commit = on")
+        self.execute("SET client_min_messages = warning")
 
     def _prepare(self, genesis: Mapping[str, Any] | None) -> None:
         """Make the tables of a new ledger, or check the version of an existing one."""
@@ -107,8 +116,8 @@ class PostgresStore(Store):
         versions = self.execute("SELECT version FROM {ledger}")
         if versions != [(VERSION,)]:
             raise LedgerError(
-                f"the ledger in {self.name} is of version {versions}, not {VERSION}; nothing was "
-                "changed in it"
+                f"the ledger in {self.name} must be of version {VERSION}; it is of version "
+                f"{versions}, and nothing was changed in it. Use the fastpriv that wrote it."
             )
 
     def _exists(self) -> bool:
@@ -132,7 +141,7 @@ class PostgresStore(Store):
         if self._close is not None:
             self._close.detach()  # type: ignore[attr-defined]
             _OF_PARENT.append(self._connection)
-        self._close = self._connection = None
+        self._close = self._connection = self._watch = None
 
     def ready(self) -> None:
         """Connect if the connection was lost; the lock is held."""
@@ -148,11 +157,15 @@ class PostgresStore(Store):
         text = statement.replace("?", "%s")
         for name in TABLES:
             text = text.replace(f"{{{name}}}", f"fastpriv_{name}")
+        connection, watch = self._connection, self._watch
         try:
-            cursor = self._connection.execute(text, tuple(values))
-            return cursor.fetchall() if cursor.description is not None else []
+            with watch.over(connection):
+                cursor = connection.execute(text, tuple(values))
+                return cursor.fetchall() if cursor.description is not None else []
         except self._psycopg.OperationalError as error:
-            raise self._lost(error) from error
+            if watch.ended:
+                connection.close()
+            raise self._lost(error, _SILENT if watch.ended else _first_line(error)) from error
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -183,14 +196,14 @@ class PostgresStore(Store):
         known = self._state
         return known is not None and self.execute("SELECT head FROM {ledger}") == [(known.head,)]
 
-    def _lost(self, error: BaseException) -> BaseException:
+    def _lost(self, error: BaseException, why: str) -> BaseException:
         """Forget a connection that was lost; return the error to raise."""
         if self._connection is not None and not self._connection.closed:
             return error  # such as a lock that was held
         self._disconnect()
         self._state = None if self._writing else self._state
         return LostConnection(
-            f"the ledger {self.name}: the connection was lost ({_first_line(error)}); a spend in "
+            f"the ledger {self.name}: the connection was lost ({why}); a spend in "
             "progress counts, or it does not. Spend again with the same key"
         )
 
@@ -207,6 +220,53 @@ class PostgresStore(Store):
         elif isinstance(error, self._psycopg.OperationalError):
             what += "; the server cannot be reached. Check the address, or try again"
         return LedgerError(f"the ledger {self.name}: {what}")
+
+
+class _Watch:
+    """A thread that ends a connection whose server does not answer, such as a frozen one.
+
+    The server's own timeouts do not help then, and the statement would wait for ever.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.ended = False
+        self._timeout = max(timeout, _SHORTEST_ANSWER)
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._asked: tuple[Any, float] | None = None  # a connection, and until when it may take
+        threading.Thread(target=self._look, name="fastpriv ledger", daemon=True).start()
+
+    @contextmanager
+    def over(self, connection: Any) -> Iterator[None]:
+        """Watch over one statement."""
+        self._asked = connection, time.monotonic() + self._timeout
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asked = None
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+
+    def _look(self) -> None:
+        while not self._stopped.wait(self._timeout / _LOOKS):
+            with self._lock:
+                if self._asked is not None and time.monotonic() > self._asked[1]:
+                    self.ended = True
+                    wire = socket.socket(fileno=self._asked[0].fileno())
+                    try:
+                        wire.shutdown(socket.SHUT_RDWR)
+                    except OSError:  # it is closed
+                        pass
+                    finally:
+                        wire.detach()
+                    return
+
+
+def _leave(connection: Any, watch: _Watch) -> None:
+    watch.stop()
+    connection.close()
 
 
 def _is_refused(error: BaseException) -> bool:

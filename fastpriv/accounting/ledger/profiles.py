@@ -2,9 +2,10 @@
 
 Budgets at (epsilon, delta) compose the profiles of all spends. A ledger keeps profiles as text, and
 a :class:`Composer` keeps the composed privacy loss, in the store too, so that a spend costs one
-convolution. The kept bytes only save time. They begin with their own digest and name the spends
-they were made of. If they are damaged, of another version or platform, or of spends that are not in
-the ledger, they are ignored and the profiles are composed again.
+convolution, also if others have spent meanwhile. The kept bytes only save time. They begin with
+their own digest and state after which entry they were made. If they are damaged, of another version
+or platform, or of an entry that is not in the ledger, they are ignored and the profiles are
+composed again.
 
 This module imports the engines of profiles, so the ledger imports it when a spend needs it.
 """
@@ -14,9 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,16 +44,21 @@ _ALL_CELLS = 1 << 22
 _FEWEST_CELLS = 1 << 9
 #: Outputs beyond the cells have the probability e^-32 of delta, and count as infinite losses.
 _BEYOND = 32.0
-#: Compositions in memory: if a spend fails, the one before it is still there.
-_IN_MEMORY = 2
-#: Kinds of profiles that may be missing in the kept composition; they are added when it is read.
-_MISSING = 32
+#: Compositions that were asked about last, in memory: some of them will be spent.
+_ASKED = 4
+#: A composition of at most this many values, of 24 bytes each, is stored with every spend.
+_SMALL = 1 << 13
+#: Kinds of profiles that may be missing in a larger one that is stored; its readers add them.
+_MISSING = 2
+#: Upper bounds of steps that are kept, of 0.2 MB each.
+_MEASURES = 16
 #: Version of the bytes of a composition.
-_VERSION = 2
+_VERSION = 3
 #: Bytes of the SHA-256 digest in front of them.
 _DIGEST = 32
-#: Values of a transform below this one are not written; they count as errors.
-_UNWRITTEN = 2.0**-90
+#: Values of a transform below this one are not written; they count as errors. Its rounding is 2^-46
+#: of its largest value, so those of a thousand spends are far below it.
+_UNWRITTEN = 2.0**-72
 #: Rounding of a sum of zCDP levels, in units in the last place: fsum rounds once, products once.
 _SUM_ULPS = 8.0
 
@@ -99,73 +105,107 @@ def _zcdp(text: str) -> float:
 
 #: One composition for both directions of neighbours, or one for each.
 Composed = tuple[Running, ...]
+#: Steps and their composition.
+Known = tuple[Parts, Composed]
+
+
+class Compositions(Protocol):
+    """What a composer needs of a store."""
+
+    @property
+    def address(self) -> str | None:
+        """Where other processes find the store; None in memory."""
+
+    def composition(self) -> bytes | None:
+        """Return the composed profiles that are kept, if any."""
+
+    def parts_at(self, number: int, mark: int) -> Parts | None:
+        """Return how often each part was spent after an entry with a mark; None without it."""
 
 
 class Composer:
     """Epsilon of steps at one delta; the last compositions are kept.
 
     A composition is used again if all its steps are among those asked about; the missing steps are
-    added to it. So it does not matter who spent what in between. Many threads may ask: compositions
-    do not change, and at worst one is computed twice.
+    added to it. If others have spent, their composition is read from the store. Many threads may
+    ask: compositions do not change, and at worst one is computed twice.
 
     Parameters
     ----------
     delta : float
         The delta of the budget.
-    stored : callable
-        Returns the bytes of the composition that the ledger's store keeps, or None.
+    store : Compositions, optional
+        The store of the ledger.
     """
 
-    def __init__(self, delta: float, stored: Callable[[], bytes | None]) -> None:
-        self._delta, self._stored = delta, stored
-        self.kept: tuple[tuple[Parts, Composed], ...] = ()
-        self._asked: tuple[Parts, Composed] | None = None
-        self._saved: Parts | None = None  # steps of the stored composition, None before it is read
+    def __init__(self, delta: float, store: Compositions | None) -> None:
+        self._delta, self._store = delta, store
+        self.kept: Known = ({}, ())  # of the last spend that was made here
+        self._stored: Known = ({}, ())  # what the store is known to have
+        self._asked: tuple[Known, ...] = ()
 
-    def epsilon(self, parts: Parts) -> float:
-        """Return epsilon of all steps together, rounded up."""
-        if not _is_short(parts) and all(map(_is_composable, parts)):
-            self._load(parts)
-            composition = self._nearest(parts)
+    def epsilon(self, parts: Parts, own: str | None = None, brief: bool = False) -> float | None:
+        """Return epsilon of all steps together, rounded up.
+
+        ``own`` is the part that is to be spent; all others were spent before. If ``brief``, return
+        None instead of composing all profiles again.
+        """
+        many = bool(self.kept[1]) or not _is_short(parts)  # what is spent does not become less
+        if many and all(map(_is_composable, parts)):
+            composition = self._nearest(parts, own)
             epsilon = None if composition is None else self._level(composition)
             if epsilon is None:
+                if brief:
+                    return None
                 composition = composed(parts, self._delta)
                 epsilon = None if composition is None else self._level(composition, True)
             if composition is not None and epsilon is not None:
-                self._asked = dict(parts), composition
+                self._asked = (*self._asked[1 - _ASKED :], (dict(parts), composition))
                 return epsilon
         return composed_epsilon(parts, self._delta)
 
-    def spent(self, parts: Parts) -> bytes | None:
-        """Keep the composition of steps that were made; return its bytes if it should be stored."""
-        asked, saved = self._asked, self._saved or {}
-        if asked is None or asked[0] != parts:
+    def to_store(self, parts: Parts, number: int, mark: int) -> bytes | None:
+        """Return the bytes to store with an entry after which these parts are spent, if any."""
+        composition, (stored, before) = self._found(parts), self._stored
+        if composition is None or self._store is None or self._store.address is None:
             return None
-        tilts = [each.s for each in asked[1]]
-        afresh = not self.kept or [each.s for each in self.kept[-1][1]] != tilts
-        self.kept = (*self.kept[1 - _IN_MEMORY :], asked)
-        missing = sum(saved.get(text) != count for text, count in parts.items())
-        if missing < _MISSING and not afresh:
+        missing = sum(stored.get(text) != count for text, count in parts.items())
+        tilted = [each.s for each in composition] != [each.s for each in before]
+        if missing < _MISSING and not tilted and sum(map(_extent, composition)) > _SMALL:
             return None
-        self._saved = asked[0]
-        return packed(*asked)
+        return packed(number, mark, composition)
 
-    def _load(self, parts: Parts) -> None:
-        """Read the composition that the store keeps, once."""
-        if self._saved is None:
-            data = self._stored()
-            kept = None if data is None else unpacked(data, parts)
-            self._saved = {} if kept is None else kept[0]
-            self.kept = self.kept if kept is None else (kept, *self.kept)
+    def spent(self, parts: Parts, stored: bool) -> None:
+        """Keep the composition of a spend that was made, and possibly stored."""
+        composition = self._found(parts)
+        if composition is not None:
+            self.kept = parts, composition
+            self._stored = self.kept if stored else self._stored
 
-    def _nearest(self, parts: Parts) -> Composed | None:
-        """Add the missing steps to the largest composition whose steps are all among these."""
-        known = [*self.kept, *([] if self._asked is None else [self._asked])]
-        for steps, composition in sorted(known, key=lambda each: -sum(each[0].values())):
-            if all(parts.get(text, 0) >= count for text, count in steps.items()):
-                rest = {t: k - steps.get(t, 0) for t, k in parts.items() if k > steps.get(t, 0)}
-                return composition if not rest else more(composition, rest, self._delta)
-        return None
+    def _found(self, parts: Parts) -> Composed | None:
+        asked = reversed(self._asked)
+        return next((composition for known, composition in asked if known == parts), None)
+
+    def _nearest(self, parts: Parts, own: str | None) -> Composed | None:
+        """Add the missing steps to the composition that lacks the fewest kinds of others."""
+        for loaded in (False, True):
+            composition, rest = _closest((self.kept, self._stored, *self._asked), parts, own)
+            if not rest.keys() - {own} or loaded or not self._load():
+                break
+        return more(composition, rest, self._delta) if composition else None
+
+    def _load(self) -> bool:
+        """Read the composition that the store keeps; return whether there is one."""
+        data = None if self._store is None else self._store.composition()
+        found = None if data is None else unpacked(data)
+        if self._store is None or found is None:
+            return False
+        number, mark, composition = found
+        parts = self._store.parts_at(number, mark)
+        if parts is None:
+            return False
+        self._stored = parts, composition
+        return True
 
     def _level(self, composition: Composed, anyway: bool = False) -> float | None:
         """Return the larger level of the directions; None if another tilt would do better."""
@@ -176,6 +216,22 @@ class Composer:
                 return None
             level = max(level, found)
         return level
+
+
+def _closest(
+    known: Iterable[Known], parts: Parts, own: str | None
+) -> tuple[Composed, dict[str, int]]:
+    """Return the composition that lacks the fewest kinds, not counting ``own``, and its rest."""
+    found: tuple[Composed, dict[str, int]] = (), dict(parts)
+    for steps, composition in known:
+        if composition and all(parts.get(text, 0) >= count for text, count in steps.items()):
+            rest = {t: k - steps.get(t, 0) for t, k in parts.items() if k > steps.get(t, 0)}
+            missing = rest.keys() - {own}
+            if not found[0] or len(missing) < len(found[1].keys() - {own}):
+                found = composition, rest
+            if not missing:
+                break
+    return found
 
 
 def _is_short(parts: Parts) -> bool:
@@ -224,6 +280,7 @@ def upper_measures(
     return steps
 
 
+@lru_cache(maxsize=_MEASURES)
 def _measure(part: Step, delta: float, flipped: bool, cells: int) -> DiscreteLosses | None:
     if isinstance(part, FiniteStep):
         return part.upper
@@ -270,19 +327,25 @@ def more(composition: Composed, parts: Parts, delta: float) -> Composed | None:
     return tuple(result)
 
 
-def packed(parts: Parts, composition: Composed) -> bytes:
-    """Return a composition as bytes, with the names of its steps."""
+def _extent(one: Running) -> int:
+    """Return how many values of the transform are worth writing."""
+    seen = np.flatnonzero(np.abs(one.transform) + one.error > _UNWRITTEN)
+    return int(seen[-1]) + 1 if len(seen) else 1
+
+
+def packed(number: int, mark: int, composition: Composed) -> bytes:
+    """Return a composition as bytes, with the entry after which it holds."""
     about: dict[str, Any] = {
         "version": _VERSION,
         "fine": FINE,
         "length": LENGTH,
-        "parts": {_short_name(text): count for text, count in parts.items()},
+        "number": number,
+        "mark": f"{mark:x}",
         "directions": [],
     }
     body = b""
     for one in composition:
-        seen = np.flatnonzero(np.abs(one.transform) + one.error > _UNWRITTEN)
-        kept = int(seen[-1]) + 1 if len(seen) else 1
+        kept = _extent(one)
         first = np.longdouble(one.log_total).astype(np.float64)
         rest = (one.log_total - first).astype(np.float64)
         arrays = [
@@ -300,17 +363,13 @@ def packed(parts: Parts, composition: Composed) -> bytes:
     return hashlib.sha256(body).digest() + body
 
 
-def unpacked(data: bytes, parts: Parts) -> tuple[dict[str, int], Composed] | None:
-    """Return the steps and their composition; None unless all steps are among the ledger's."""
+def unpacked(data: bytes) -> tuple[int, int, Composed] | None:
+    """Return the entry and its mark, and the composition; None if the bytes are of no use."""
     if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
         return None
     head, _, body = data[_DIGEST:].partition(b"\n")
     about = json.loads(head)
     if about["version"] != _VERSION or (about["fine"], about["length"]) != (FINE, LENGTH):
-        return None
-    texts = {_short_name(text): text for text in parts}
-    counts = about["parts"]
-    if not all(name in texts and parts[texts[name]] >= counts[name] for name in counts):
         return None
     start, composition = 0, []
     for each in about["directions"]:
@@ -326,8 +385,4 @@ def unpacked(data: bytes, parts: Parts) -> tuple[dict[str, int], Composed] | Non
         reach, total = (float(low), float(high)), np.longdouble(log[0]) + np.longdouble(log[1])
         sums = turns, chernoff.reshape(2, -1), reach, each["centre"], total, amounts
         composition.append(Running(float(s), float(h), transform, errors, float(off), *sums))
-    return {texts[name]: count for name, count in counts.items()}, tuple(composition)
-
-
-def _short_name(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return about["number"], int(about["mark"], 16), tuple(composition)

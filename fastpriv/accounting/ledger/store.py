@@ -19,6 +19,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -45,8 +46,8 @@ SPEND, AMENDMENT, STATEMENT = "spend", "amendment", "relation"
 _KINDS = (SPEND, AMENDMENT, STATEMENT)
 #: Marks are sums of SHA-256 digests modulo this number.
 _MARKS = 1 << 256
-#: Entries that are read at a time when a chain is checked.
-_AT_ONCE = 1 << 14
+#: Entries that one statement reads, so that the answer of a server does not take long.
+_AT_ONCE = 1 << 12
 #: How often a question is asked again if the connection is lost.
 _READS = 4
 #: Longest text of a key, and of the metadata of one entry.
@@ -490,12 +491,8 @@ class Store(ABC):
 
     def _followed(self, state: State) -> State:
         """Return the totals after entries that somebody else has added."""
-        rows = self.execute(
-            "SELECT body, spend_key, e.digest, p.text FROM {entry} e LEFT JOIN {part} p "
-            "ON e.part = p.id WHERE number > ? ORDER BY number",
-            (state.entries,),
-        )
-        for text, key, digest, part in rows:
+        columns = "body, spend_key, e.digest, p.text"
+        for text, key, digest, part in self._rows(columns, state.entries + 1):
             if digest != _link(state.head, text, key, part and part_digest(part)):
                 raise InvalidInput(f"entry {state.entries + 1} is not the one that was written")
             state = _after(state, text, part, digest)
@@ -516,8 +513,8 @@ class Store(ABC):
             names[number] = name
             mark += _mark(name, parts[text])
         last, head = None, state.head
-        for number, row in enumerate(self._rows(), 1):
-            text, key, part, digest = row
+        columns = "body, spend_key, e.part, e.digest"
+        for number, (text, key, part, digest) in enumerate(self._rows(columns), 1):
             head = _link(head, text, key, None if part is None else names.get(part, ""))
             if head != digest:
                 raise InvalidInput(f"entry {number} is not the one that was written")
@@ -543,19 +540,19 @@ class Store(ABC):
             )
         return replace(after, parts=parts)
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        number = 0
+    def _rows(self, columns: str, first: int = 1) -> Iterator[tuple[Any, ...]]:
+        """Return columns of the entries e with their parts p, from a number on."""
         while True:
             rows = self.execute(
-                "SELECT number, body, spend_key, part, digest FROM {entry} WHERE number > ? "
-                "ORDER BY number LIMIT ?",
-                (number, _AT_ONCE),
+                f"SELECT number, {columns} FROM {{entry}} e LEFT JOIN {{part}} p ON e.part = p.id "
+                "WHERE number >= ? ORDER BY number LIMIT ?",
+                (first, _AT_ONCE),
             )
             for row in rows:
                 yield row[1:]
             if len(rows) < _AT_ONCE:
                 return
-            number = rows[-1][0]
+            first = rows[-1][0] + 1
 
     def _only(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the one row of a table."""
@@ -572,11 +569,7 @@ class Store(ABC):
                 self._state = None
                 with self.legible:
                     self.check_medium()
-                state = self._fresh()
-                rows = self.execute(
-                    "SELECT body, spend_key, p.text, e.digest FROM {entry} e LEFT JOIN {part} p "
-                    "ON e.part = p.id ORDER BY number"
-                )
+                state, rows = self._fresh(), self._rows("body, spend_key, p.text, e.digest")
                 return state, [(text, key, part, digest) for text, key, part, digest in rows]
 
         return self._read(ask)
@@ -591,15 +584,24 @@ class Store(ABC):
         def ask() -> tuple[State, list[Entry]]:
             with self.moment(write=False):
                 state = self._fresh()
-                first = 0 if last is None else max(state.entries - last, 0)
-                return state, self._entries("number > ?", (first,))
+                first = 1 if last is None else max(state.entries - last, 0) + 1
+                rows = self._rows("body, spend_key, p.text, e.digest", first)
+                with self.legible:
+                    return state, [entry_of(*row) for row in rows]
 
         return self._read(ask)
 
     def find(self, key: str) -> Entry | None:
         """Return the entry with an idempotency key."""
-        found = self._read(lambda: self._entries("spend_key = ?", (key,)))
-        return found[0] if found else None
+        rows = self._read(
+            lambda: self.execute(
+                "SELECT body, spend_key, p.text, e.digest FROM {entry} e LEFT JOIN {part} p "
+                "ON e.part = p.id WHERE spend_key = ?",
+                (key,),
+            )
+        )
+        with self.legible:
+            return entry_of(*rows[0]) if rows else None
 
     def find_written(self, number: int, digest: str) -> bool:
         """Whether an entry is in the ledger, after the connection was lost while it was written.
@@ -613,15 +615,6 @@ class Store(ABC):
                 return self.execute(question, (number,)) == [(digest,)]
 
         return self._read(ask)
-
-    def _entries(self, condition: str, values: Sequence[Any]) -> list[Entry]:
-        rows = self.execute(
-            "SELECT body, spend_key, e.digest, p.text FROM {entry} e LEFT JOIN {part} p "
-            f"ON e.part = p.id WHERE {condition} ORDER BY number",
-            values,
-        )
-        with self.legible:
-            return [entry_of(text, key, part, digest) for text, key, digest, part in rows]
 
     # Writing.
 
@@ -656,7 +649,8 @@ class Store(ABC):
                         done, text, state = linked(entry, state, follow(state, entry))
                         self.add(done, text, state)
                         result.append(done)
-                    self.set_head(state)
+                    if result:
+                        self.set_head(state)
                     if claim is not None and result:
                         self.add_claim(state.entries, claim)
                     if composition is not None:
@@ -720,6 +714,25 @@ class Store(ABC):
         """Return the composed profiles that are kept; ledgers of few spends keep none."""
         rows = self._read(lambda: self.execute("SELECT data FROM {composition}"))
         return bytes(rows[0][0]) if rows else None
+
+    def parts_at(self, number: int, mark: int) -> Mapping[str, int] | None:
+        """Return how often each part was spent after an entry with a mark; None without it."""
+
+        def ask() -> Mapping[str, int] | None:
+            with self.moment(write=False), self.legible:
+                state = self._fresh()
+                if state.mark == mark:
+                    return state.parts
+                rows = self._rows("body, p.text", number)
+                if json.loads(next(rows, ("{}",))[0]).get("mark") != f"{mark:x}":
+                    return None
+                parts = Counter(state.parts)
+                for body, part in rows:
+                    if part is not None:
+                        parts[part] -= json.loads(body)["count"]
+                return {part: count for part, count in parts.items() if count}
+
+        return self._read(ask)
 
     # Making the tables.
 

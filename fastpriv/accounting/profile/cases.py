@@ -165,13 +165,22 @@ class Cases:
             low = max(low, part.epsilon(delta)[0])
         return certified(low, high)
 
-    def rough(self, epsilon: float) -> float:
-        """Return about delta at a level, to guide a search; NaN where no estimate is cheap."""
+    def rough(self, epsilon: float, near: bool = False) -> float:
+        """Return about delta at a level, to guide a search; NaN where no estimate is cheap.
+
+        It is good to some digits, or, if ``near``, to about ten.
+        """
         if self._alone is not None:
             return math.nan
-        curves = [upper for upper, _, _ in self.cases if upper is not None]
-        known = [curve.rough(epsilon) for curve in curves if isinstance(curve, ContinuousCurve)]
-        return max(known) if known and len(known) == len(curves) else math.nan
+        every = [upper for upper, _, _ in self.cases if upper is not None]
+        curves = [curve for curve in every if isinstance(curve, ContinuousCurve)]
+        if not curves or len(curves) < len(every):
+            return math.nan
+        known = [(curve.rough(epsilon), curve) for curve in curves]
+        most = max(value for value, _ in known)
+        if not near or not most >= 0.0:
+            return most
+        return max(curve.rough(epsilon, near) for value, curve in known if not value < 0.5 * most)
 
     def guaranteed(self, delta: float) -> float:
         """Upper bound on epsilon alone."""

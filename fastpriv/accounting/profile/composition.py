@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from fastpriv._core.rounding import LEAST, exp_up, lowered, raised, roundoff
-from fastpriv._core.search import bisect, golden
+from fastpriv._core.search import golden
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import Releases, Step, discrete_cumulant
 from fastpriv.accounting.profile.losses import Complexes, Directed, Discrete, NoBound, in_range
@@ -34,6 +34,9 @@ _SADDLE_STEPS = 200
 _FAR = 1e150
 #: Largest saddle point, and the inverse of the smallest one.
 _SADDLE_RANGE = 1e18
+#: Largest product of a saddle point above 1 and a level: the rounding of larger ones spoils the
+#: bounds. Larger saddle points belong to levels next to the largest loss.
+_SADDLE_EXPONENT = 2.0**30
 #: Relative accuracy of the moments in Chernoff's bound.
 _CHERNOFF_TOLERANCE = 1e-14
 
@@ -94,14 +97,17 @@ def cumulant(terms: Terms, s: float) -> tuple[float, float, float]:
 
 
 def tilt_at(terms: Terms, t: float) -> float:
-    """Return the saddle point of K(s) - s t - ln(s (s + 1)), to three digits."""
+    """Return the saddle point of K(s) - s t - ln(s (s + 1)), to three digits; not too large."""
 
     def slope(s: float) -> tuple[float, float]:
         _, slope, curve = cumulant(terms, s)
         rest = 1.0 / s + 1.0 / (1.0 + s)
         return slope - t - rest, curve + 1.0 / s**2 + 1.0 / (1.0 + s) ** 2
 
-    return _rising(slope)
+    saddle = _rising(slope)
+    if saddle <= 1.0 or saddle * abs(t) <= _SADDLE_EXPONENT:
+        return saddle
+    return max(_SADDLE_EXPONENT / abs(t), 1.0)
 
 
 def tilt_for(terms: Terms, log_delta: float) -> float:
@@ -301,10 +307,14 @@ def discrete_tilt_at(releases: Releases, t: float) -> float:
     The centre is slightly above t, and s > 0, so that rare losses above t are likely under the
     tilt.
     """
-    return _smallest_tilt(
-        releases,
-        lambda s: s == 0.0 or discrete_cumulant(releases, s)[1] < t + 1.0 / s + 1.0 / (1.0 + s),
-    )
+
+    def above(s: float) -> tuple[float, float]:
+        _, slope, curve = discrete_cumulant(releases, s)
+        rest = 1.0 / s + 1.0 / (1.0 + s)
+        return slope - t - rest, curve + 1.0 / s**2 + 1.0 / (1.0 + s) ** 2
+
+    most = _largest_tilt(releases)
+    return min(_rising(above), most) if most > 0.0 else 0.0
 
 
 def discrete_tilt_for(releases: Releases, delta: float) -> float:
@@ -312,30 +322,29 @@ def discrete_tilt_for(releases: Releases, delta: float) -> float:
 
     Saddle-point approximation: delta is about e^(K - s K') / (2 + sqrt(2 pi K'') s (1 + s)).
     """
-    target = math.log(delta)
+    target, most = math.log(delta), _largest_tilt(releases)
 
-    def above(s: float) -> bool:
+    def short(s: float) -> tuple[float, float]:
         value, slope, curve = discrete_cumulant(releases, s)
-        share = 2.0 + math.sqrt(2.0 * math.pi * curve) * s * (1.0 + s)
-        return value - s * slope - math.log(share) > target
+        wide = math.sqrt(2.0 * math.pi * curve)
+        share = 2.0 + wide * s * (1.0 + s)
+        rise = s * curve + wide * (1.0 + 2.0 * s) / share
+        return target - (value - s * slope - math.log(share)), rise
 
-    return _smallest_tilt(releases, above)
+    return min(_rising(short), most) if most > 0.0 and short(0.0)[0] < 0.0 else 0.0
 
 
-def _smallest_tilt(releases: Releases, more: Callable[[float], bool]) -> float:
-    """Return the smallest tilt, to three digits, at which ``more`` is false."""
+def _largest_tilt(releases: Releases) -> float:
+    """Return a tilt at which almost every step has its largest loss, however rare; 0 if all are 0.
+
+    No larger tilt is of use.
+    """
     moving = [(measure, k) for measure, k in releases if measure.top > 0.0]
-    if not (moving and more(0.0)):
+    if not moving:
         return 0.0
-    low, high = 0.0, 1.0 / sum(k * measure.top for measure, k in moving)
     gap = min(float(np.diff(measure.losses)[-1]) for measure, _ in moving)
-    # At this tilt, almost every step has its largest loss, however rare that loss is.
     rarest = max(float(measure.logs.max() - measure.logs[-1]) for measure, _ in moving)
-    most = (rarest + math.log(sum(k for _, k in moving) + 1.0) + 7.0) / gap
-    while high < most and more(high):
-        low, high = high, 2.0 * high
-    high = min(high, most)
-    return bisect(more, low, high, relative=_SADDLE_ERROR)[1]
+    return (rarest + math.log(sum(k for _, k in moving) + 1.0) + 7.0) / gap
 
 
 # Steps with known Renyi divergences only: upper bounds.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpriv import kernels
 from fastpriv._core.rounding import directed, lowered, roundoff
 from fastpriv._core.validation import Floats, Ints
 
@@ -173,16 +174,11 @@ Releases = Sequence[tuple[DiscreteLosses, int]]
 def discrete_cumulant(releases: Releases, s: float) -> tuple[float, float, float]:
     """Return ln E e^(s loss) and its first two derivatives; used only to guide the search."""
     value = slope = curve = 0.0
+    out = np.empty(3)
     for measure, k in releases:
-        logs = measure.rough_logs + s * measure.losses
-        most = float(logs.max())
-        law = np.exp(logs - most)
-        total = float(law.sum())
-        law /= total
-        mean = float((law * measure.losses).sum())
-        value += k * (most + math.log(total))
-        slope += k * mean
-        curve += k * float((law * (measure.losses - mean) ** 2).sum())
+        kernels.tilted_moments(measure.rough_logs, measure.losses, float(s), out)
+        each = out.tolist()
+        value, slope, curve = value + k * each[0], slope + k * each[1], curve + k * each[2]
     return value, slope, curve
 
 

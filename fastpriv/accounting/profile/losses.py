@@ -43,11 +43,8 @@ LogMoments = tuple[Complexes, Floats]
 _WORK = 1 << 21
 #: Largest log-scale at which a moment is summed as its excess over one.
 _MODEST = 1.0
-#: Arguments below which e^z - 1 - z is summed as a series with coefficients 1/n!, n = 2, 3, ...
-_SMALL = 1.0
 #: If the error e exceeds |x|/2, x is replaced by 2e. Its error is 3e + |x|, in logs ln(1 + 2.5).
 _LOST_LOG_ERROR = math.log(3.5)
-_SERIES = [1.0 / math.factorial(n) for n in range(2, 21)]
 
 
 class NoBound(Exception):
@@ -141,26 +138,30 @@ def log_moments(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floa
     L, w = nodes.losses, np.asarray(c + 1j * angles, dtype=np.complex128)
     if len(L) * len(w) > _WORK:
         return _together(nodes, c, angles)
-    size = np.abs(w)
-    with np.errstate(under="ignore"):
-        scale = max(float((nodes.logs + c * L).max()), 0.0)
-        weights = np.exp(nodes.logs - scale)
-        tilted = np.exp(nodes.logs - scale + c * L)
-        plain = np.exp(nodes.logs - scale + np.maximum(L, 0.0))
-        top = np.maximum(np.maximum(tilted, weights), plain)
-    spread = roundoff(np.abs(L) * 4.0)
-    rel = (nodes.fuzz + roundoff(8.0 + np.sqrt(len(L)) + np.abs(nodes.logs))) * tilted
-    whole = float(rel.sum()) + size * float(((spread + nodes.off) * tilted).sum())
+    size, weights, tilted, terms = np.abs(w), np.empty(len(L)), np.empty(len(L)), np.empty(9)
+    kernels.moment_terms(
+        nodes.logs, L, nodes.fuzz, nodes.off, float(c), ULP, weights, tilted, terms
+    )
+    if not np.isfinite(terms).all():
+        raise OutOfRange
+    scale, rel, turned, second, third, plain, far_turned, first, most = terms.tolist()
+    whole = rel + size * turned
     # If exponentials overflow, their weights underflow, so both are summed in one exponent below.
-    if scale <= _MODEST and (abs(c) + 1.0) * float(np.abs(L).max()) < 600.0:
-        rounding = _excess_error(nodes, c, size, top) * math.exp(scale)
+    if scale <= _MODEST and (abs(c) + 1.0) * most < 600.0:
+        # If |cL| <= 1, errors are of second order; otherwise |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
+        rounding = (size * size + size) * (0.5 * second + first)
+        rounding += (size**3 + size) * roundoff(24.0 * third)
+        rounding += (2.0 + 2.0 * size) * plain + size * roundoff(24.0 * far_turned)
+        rounding *= math.exp(scale)
         rounding += roundoff(4.0) * (size * abs(nodes.extra_p) + (1.0 + size) * abs(nodes.extra_q))
         far = rounding > 2.0 * whole
         if far.any() and not far.all():
             return _joined(nodes, c, angles, far)
         if not far.any():
-            return _log1p(
-                math.exp(scale) * _excess_sums(L, weights, c, angles)
+            sums = np.empty((2, len(angles)))
+            kernels.excess_sums(L, weights, float(c), np.asarray(angles, dtype=np.float64), sums)
+            return log1p_with_error(
+                math.exp(scale) * (sums[0] + 1j * sums[1])
                 + (w * nodes.extra_p + (1.0 - w) * nodes.extra_q),
                 rounding
                 + nodes.remainder(np.abs(angles), 0.0)
@@ -213,59 +214,7 @@ def _together(nodes: Nodes, c: float, angles: Floats) -> tuple[Complexes, Floats
     ) * (1.0 + abs(scale))
 
 
-def _excess_error(nodes: Nodes, c: float, size: Floats, top: Floats) -> Floats:
-    """Bound the error of the sum of weights times g_w(L).
-
-    If |cL| <= 1, the bound is of second order; otherwise |g| <= (2 + 2|w|) max(1, e^(cL), e^L).
-    """
-    L = np.abs(nodes.losses)
-    unit = nodes.fuzz + roundoff(40.0 + math.sqrt(len(L)))
-    near = np.abs(c) * L <= 1.0
-    second = (top * L * L * unit)[near].sum()
-    third = roundoff((top * L**3)[near].sum() * 24.0)
-    plain = (top * unit)[~near].sum()
-    turned = roundoff((top * L)[~near].sum() * 24.0)
-    first = (top * L * nodes.off).sum()
-    error = (size * size + size) * (0.5 * second + first) + (size**3 + size) * third
-    return np.asarray(error + (2.0 + 2.0 * size) * plain + size * turned)
-
-
-def _excess_sums(L: Floats, weights: Floats, c: float, angles: Floats) -> Complexes:
-    """Return the sums of weights times g_w(L) at all angles."""
-    sums = np.empty((2, len(angles)))
-    with np.errstate(under="ignore"):
-        plain = _second(L.astype(np.complex128)).real
-        grown = np.exp(c * L)
-    kernels.excess_sums(
-        L, weights, grown, np.ascontiguousarray(plain), c, np.asarray(angles, np.float64), sums
-    )
-    return np.asarray(sums[0] + 1j * sums[1])
-
-
-def _excess(z: Complexes, w: Complexes, L: Floats) -> Complexes:
-    """Return g_w(L) with z = w L."""
-    return np.asarray(_second(z) - w * _second(L.astype(np.complex128)))
-
-
-def _second(z: Complexes) -> Complexes:
-    """Return e^z - 1 - z to a few units of |z|^2 max(1, |e^z|) (1 + |z|)."""
-    small = np.abs(z) < _SMALL
-    if small.all():
-        return _series(z)
-    result = np.exp(z) - 1.0 - z
-    if small.any():
-        result[small] = _series(z[small])
-    return np.asarray(result)
-
-
-def _series(z: Complexes) -> Complexes:
-    total = np.full_like(z, _SERIES[-1])
-    for coefficient in _SERIES[-2::-1]:
-        total = total * z + coefficient
-    return np.asarray(total * z * z)
-
-
-def _log1p(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
+def log1p_with_error(z: Complexes, error: Floats) -> tuple[Complexes, Floats]:
     """Return ln(1 + z) and a bound on its error, if z has at most the given error."""
     size = np.abs(1.0 + z)
     share = error + roundoff(8.0) * np.abs(z)
@@ -288,22 +237,13 @@ def log_one_plus(z: Complexes) -> Complexes:
 
 def cumulant(nodes: Nodes, c: float) -> tuple[float, float, float]:
     """Return ln Phi(c) and its first two derivatives, without error bounds."""
-    logs = nodes.logs + c * nodes.losses
-    most = float(logs.max())
-    law = np.exp(logs - most)
-    total = float(law.sum())
-    law /= total
-    mean = float((law * nodes.losses).sum())
-    variance = float((law * (nodes.losses - mean) ** 2).sum())
-    if most > _MODEST:
-        return most + math.log(total), mean, variance
-    L = nodes.losses
-    with np.errstate(over="ignore", invalid="ignore"):
-        small = _excess(np.asarray(c * L, dtype=np.complex128)[None, :], np.array([[c + 0j]]), L)
-        value = float((small.real[0] * np.exp(nodes.logs)).sum())
-    value += c * nodes.extra_p + (1.0 - c) * nodes.extra_q
-    known = -1.0 < value < math.inf
-    return math.log1p(value) if known else most + math.log(total), mean, variance
+    out = np.empty(3)
+    extra = c * nodes.extra_p + (1.0 - c) * nodes.extra_q
+    kernels.node_cumulant(nodes.logs, nodes.losses, float(c), float(extra), out)
+    if not np.isfinite(out).all():
+        raise OutOfRange
+    value, slope, curve = out.tolist()
+    return value, slope, curve
 
 
 def log_sum_above(nodes: Nodes, c: float) -> float:
@@ -514,7 +454,9 @@ class ContinuousStep(Step, ABC):
         If not ``fine``, a cheaper bound will do.
         """
         a, b = _variation(self, c)
-        return np.asarray(np.minimum((a[:, None] + b[:, None] / angles).min(axis=0), 1.0))
+        result = np.empty(len(angles))
+        kernels.lowest_lines(a, b, angles, result)
+        return result
 
     def cumulant(self, c: float) -> tuple[float, float, float]:
         """Return ln Phi(c) and its first two derivatives; used only to guide the search."""

@@ -49,7 +49,7 @@ _NEVER = -1e300
 
 #: Kinds of releases, and how often each was made.
 Kinds = Sequence[tuple[FiniteStep, int]]
-#: Laws of the first and of the second database, and their errors, for every kind.
+#: Distributions of the first and of the second database, and their errors, for every kind.
 Site = list[tuple[Floats, Floats, Error]]
 
 
@@ -113,7 +113,7 @@ def _best(kinds: Kinds) -> list[Releases]:
 
 
 def digits(measure: DiscreteLosses) -> bytes:
-    """The same for pairs of laws that differ by rounding and the order of outputs only.
+    """The same for pairs of distributions that differ by rounding and the order of outputs only.
 
     Numbers with the same digits differ by less than ``ALIKE`` of them.
     """
@@ -223,7 +223,7 @@ def _by_matrices(channels: Sequence[AbstractChannel], space: Space) -> Iterator[
 # Where later mechanisms are chosen after earlier outputs, the pair that is worst may change with
 # what came out, and the envelope of all pairs is composed. Where the mechanisms are fixed
 # beforehand, two neighbouring databases stay the same two in all releases: the composed curve is
-# the largest, over pairs and both orders, of the composition of each pair's own laws.
+# the largest, over pairs and both orders, of the composition of each pair's own distributions.
 
 
 #: Most pairs of neighbours, in all spaces together, that are composed one by one.
@@ -319,7 +319,7 @@ def _raised(
 ) -> DiscreteLosses:
     """The same measure, with what rounding may have taken away given back.
 
-    Second chances that may be those of underflow, ``below``, count as none.
+    Second probabilities that may be those of underflow, ``below``, count as none.
     """
     size = abs(low.shift) + low.top
     lost = math.fsum(first[second <= 2.0**53 * below].tolist()) + 8.0 * len(first) * below

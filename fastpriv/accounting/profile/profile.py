@@ -54,7 +54,7 @@ from fastpriv.accounting.profile.text import KINDS, counted, plain, title
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, short, unread
 from fastpriv.measures.inputs import as_channel
-from fastpriv.measures.neighbours import group_size, with_neighbours
+from fastpriv.measures.neighbours import ResponseGroup, group_size, with_neighbours
 from fastpriv.measures.realised import realised
 from fastpriv.results import Bracket, Brackets
 
@@ -154,7 +154,10 @@ def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str = ADD
     """
     at, values = check.floats(orders, "orders", 1), check.floats(levels, "levels", 1)
     if len(at) != len(values) or not len(at):
-        raise InvalidInput("renyi needs a level for each order, and at least one")
+        raise InvalidInput(
+            f"levels must hold one level for each order, and at least one; got {len(values)} "
+            f"levels and {len(at)} orders."
+        )
     if not (np.all(at > 1.0) and np.all(np.diff(at) > 0.0) and np.all(at < math.inf)):
         raise InvalidInput("orders must be above 1, finite and rising")
     if not np.all((values >= 0.0) & (values < math.inf)):
@@ -211,20 +214,10 @@ class PrivacyProfile(Questions):
     are the worst mechanisms at their levels for every pair.
 
     For one step, the two bounds differ by rounding only. They also agree after composition if one
-    pair of neighbours sets the whole curve, as in randomised response (the channel E_d) and in
-    counts with symmetric noise. Otherwise no pair attains the composed envelope, and the bracket
-    is wider. The lower bound is then the best of a few pairs, selected by Renyi divergence; all
-    pairs are tried if there are few. For different channels on one space, the pairs come from the
-    kernels of their records or from small matrices. If neither is available, the lower bound
-    covers the steps of one kind only.
-
-    Matrix rows are divided by their exact sums. The bracket of one step also contains the delta of
-    the unnormalised entries, as in ``hockey_stick``: see docs/theory/rounding.md.
-
-    Losses are enumerated, on a lattice if there is one, for any number of randomised responses,
-    for mixtures of a few of their levels, and for other channels with few distinct sums. Otherwise
-    a grid bounds the curve from both sides. The distribution is exponentially tilted for each
-    query, so the relative accuracy does not depend on the size of delta.
+    pair of neighbours sets the whole curve, as in randomised response and in counts with symmetric
+    noise. Otherwise no pair attains the composed envelope, and the bracket is wider. The relative
+    accuracy does not depend on the size of delta. The pages "Contour" and "Rounding" of the
+    documentation describe the algorithms and their errors.
 
     Examples
     --------
@@ -244,7 +237,9 @@ class PrivacyProfile(Questions):
         self.parts = {part: count for part, count in parts.items() if count and not part.is_trivial}
         self.relation = check.word(ADDED if relation is None else relation, "relation", RELATIONS)
         if max(self.parts.values(), default=0) > _COUNTED:
-            raise InvalidInput("a profile is of at most 10^100 releases of a kind; compose fewer")
+            raise InvalidInput(
+                "a composition must have at most 10^100 steps of one kind. Compose fewer."
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivacyProfile, (self.parts, self.relation)
@@ -262,9 +257,9 @@ class PrivacyProfile(Questions):
         Parameters
         ----------
         channel : channel or 2-D array
-            The mechanism. Randomised response has a closed form. A channel that acts on each
-            record separately needs the pairs of distributions of one record. Other channels take
-            O(N n (m-1) K log K) through the matrix.
+            The mechanism. Randomised response has a closed form, for groups of records too. A
+            channel that acts on each record separately needs the pairs of distributions of one
+            record. Other channels take O(N n (m-1) K log K) through the matrix.
         neighbours : array or sparse array, optional
             Pairs (k, 2) of databases, a matrix of zeros and ones, or the distances of a graph: its
             edges are the neighbours. Default: databases that differ in one record.
@@ -286,7 +281,12 @@ class PrivacyProfile(Questions):
                 "neighbours must be a graph that relates some databases, because a profile has no "
                 "other distances; got a metric or no pair. Pass a matrix of zeros and ones."
             )
-        step = FiniteStep.of(parts[0][1], 0.0)
+        view = parts[0][1]
+        if isinstance(view, ResponseGroup) and len(set(as_channel(channel).space.sizes) - {1}) == 1:
+            columns = view.columns  # every group of as many records attains the curve
+            response = FiniteStep.response(columns.space.sizes[0], columns.epsilon)
+            return cls({response: columns.space.n}, REPLACED)
+        step = FiniteStep.of(view, 0.0)
         if neighbours is not None or group > 1:
             step.source = None  # its pairs are not those of the databases, so only the curve holds
         return cls({step: 1}, REPLACED)
@@ -329,7 +329,7 @@ class PrivacyProfile(Questions):
         >>> fp.accounting.PrivacyProfile.randomised_response(4, 0.5).self_compose(100).epsilon(1e-6)
         Bracket(23.46746703, 23.46746704)
         """
-        size = check.integer(m, "m", 1)
+        size = check.integer(m, "m", 1, check.MAX_COUNT)
         level = check.real(epsilon, "epsilon", least=0.0)
         return cls({FiniteStep.response(size, level): 1}, REPLACED)
 
@@ -487,8 +487,8 @@ class PrivacyProfile(Questions):
             )
         if len(shifts) != len(chances) or not len(shifts):
             raise InvalidInput(
-                f"there must be a probability for each sensitivity, got {len(shifts)} and "
-                f"{len(chances)}"
+                "probabilities must hold one probability for each sensitivity; got "
+                f"{len(chances)} for {len(shifts)} sensitivities"
             )
         most = sigma / LEAST_NOISE if sigma > 0.0 else math.inf
         if not np.all((shifts >= 0.0) & (shifts < math.inf) & (shifts <= most)):
@@ -497,7 +497,9 @@ class PrivacyProfile(Questions):
                 f"{1.0 / LEAST_NOISE:g} times the standard deviation; add more noise"
             )
         if not np.all(chances >= 0.0) or abs(math.fsum(chances.tolist()) - 1.0) > 1e-9:
-            raise InvalidInput("probabilities must be at least 0 and sum to one")
+            raise InvalidInput(
+                "probabilities must be at least 0 and sum to 1. Divide them by their sum."
+            )
         total = math.fsum(chances.tolist())
         moved: dict[float, float] = {}
         for c, p in zip(shifts.tolist(), (chances / total).tolist(), strict=True):
@@ -748,8 +750,8 @@ class PrivacyProfile(Questions):
         part = replaced_in_sample(release, q, blank=True)
         if part is None:
             raise InvalidInput(
-                "a Poisson sample where a record is replaced is known for noise on a sum only; use "
-                "sampled_without_replacement"
+                "Poisson sampling with replace-one neighbours has a bound only for noise on a "
+                "sum. Use sampled_without_replacement."
             )
         return type(self)({part: 1}, self.relation)
 
@@ -793,7 +795,8 @@ class PrivacyProfile(Questions):
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > n or (m == n > 0 and kind == "add-or-remove"):
             raise InvalidInput(
-                f"a subset must be smaller than the database, got {short(m)} of {short(n)} people"
+                f"sample_size must be below dataset_size; got {short(m)} of {short(n)}. "
+                "Without sampling use the profile itself."
             )
         release = one_release(self.parts)
         if m == 0 or not self.parts:
@@ -850,8 +853,8 @@ class PrivacyProfile(Questions):
             )
         if kind == "add-or-remove" and n == 1 and m:
             raise InvalidInput(
-                "nobody is left to draw from where one person of 1 is removed. "
-                "Use 2 people or more."
+                "dataset_size must be at least 2 for add-or-remove neighbours; a database of "
+                "one record without that record is empty. Use 2 records or more."
             )
         release = one_release(self.parts)
         if m == 0 or not self.parts:
@@ -859,8 +862,9 @@ class PrivacyProfile(Questions):
         parts = None if release is None else with_replacement(release, m, n, kind)
         if parts is None:
             raise InvalidInput(
-                "sampling with replacement is for Gaussian and Laplace noise; its curve for "
-                "people that count several times is not known otherwise"
+                "sampling with replacement must be of Gaussian or Laplace noise; other steps "
+                "have no known bound if a record is drawn several times. Use "
+                "sampled_without_replacement."
             )
         return type(self)(parts, kind)
 
@@ -871,8 +875,8 @@ class PrivacyProfile(Questions):
         kind = as_relation(relation)
         if self.parts and self.relation != REPLACED:
             raise InvalidInput(
-                "a sample of fixed size has the same size for all neighbours; make the step with "
-                f"relation='replace-one', not {self.relation!r}"
+                "a sample of fixed size needs steps for replace-one neighbours; got "
+                f"{self.relation!r}. Make the step with relation='replace-one'."
             )
         return m, n, kind
 
@@ -894,7 +898,10 @@ class PrivacyProfile(Questions):
         relation: str | None = None
         for each_profile in (self, *others):
             if not isinstance(each_profile, PrivacyProfile):
-                raise InvalidInput(f"only profiles compose, got {described(each_profile)}")
+                raise InvalidInput(
+                    f"profiles must be PrivacyProfiles; got {described(each_profile)}. Make "
+                    "one by PrivacyProfile.of(channel)."
+                )
             if each_profile.parts:
                 relation = one_relation(relation, each_profile.relation)
             for part, count in each_profile.parts.items():

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -56,6 +57,8 @@ _TILTS = (0.0, 0.0625, 0.125, 0.25, 0.5, 0.85)
 _HARDLY_VISIBLE = 1e-3
 #: Errors above this share of delta ask for another tilt.
 _VISIBLE = 0.02
+#: Steps that are kept alone, each with its transform of 0.8 MB.
+_SINGLES = 8
 #: Steps of at most this many losses are summed at every angle, which is more accurate.
 _FEW_LOSSES = 64
 #: Error of a transform of 2^L points, in units of L times the sum of its inputs; see
@@ -175,50 +178,25 @@ class Running:
         return result
 
     def _with(self, measure: DiscreteLosses, k: int) -> Running:
-        steps = grid_steps(measure, k, self.h)
-        tilt = np.longdouble(self.s) * np.longdouble(self.h)
-        tilted = steps.logs + tilt * steps.at
-        most = tilted.max()
-        log = np.longdouble(most + np.log(np.exp(tilted - most).sum()))
-        masses = np.exp(tilted - log).astype(np.float64)
-        size = float(np.abs(steps.logs).max()) + float(tilt) * int(np.abs(steps.at).max())
-        fuzz = FINE * (8.0 + len(steps.at) + size)
-        mode = int(steps.at[masses.argmax()])
-        factor, error = _transformed(steps, masses, tilt, mode)
-        whole = np.abs(self.transform)
-        sizes = np.abs(factor)
-        product = self.transform * factor
-        errors = self.error * (sizes + error) + whole * (error + roundoff(4.0) * sizes)
-        doubles = steps.logs.astype(np.float64) + float(tilt) * steps.at - float(log)
-        losses: Floats = np.asarray(steps.at * self.h, np.float64)
-        with np.errstate(over="ignore"):
-            moments = k * _log_moments(doubles, losses, 0.0, self.turns)
-            # Logarithms of doubles are rounded relative to the largest exponent.
-            far = float(np.abs(steps.at).max()) * self.h
-            moments += roundoff(k * 8.0) * (4.0 + size + self.turns * far)
-        ends = float(steps.at[0]) * self.h, float(steps.at[-1]) * self.h
-        more = [
-            k * fuzz + FINE * abs(float(self.log_total + k * log)),
-            k * (measure.error + roundoff(2.0) + fuzz),
-            k * (roundoff(max(measure.top, 0.0)) + measure.off),
-            raised(k * measure.top, 2.0),
-            lowered(k * math.log1p(-measure.infinite), 2.0),
-            k,
-            0.0,
-        ]
+        one = _single(measure, k, self.s, self.h, tuple(self.turns.tolist()))
+        size, sizes = np.abs(self.transform), np.abs(one.transform)
+        log_total = self.log_total + one.log_total
+        amounts = self.amounts + one.amounts
+        amounts[0] += FINE * abs(float(log_total))
         return replace(
             self,
-            transform=product,
-            error=errors,
-            chernoff=self.chernoff + moments,
-            reach=(self.reach[0] + k * ends[0], self.reach[1] + k * ends[1]),
-            centre=self.centre + k * mode,
-            log_total=self.log_total + k * log,
-            amounts=self.amounts + np.array(more),
+            transform=self.transform * one.transform,
+            error=self.error * (sizes + one.error) + size * (one.error + roundoff(4.0) * sizes),
+            chernoff=self.chernoff + one.chernoff,
+            reach=(self.reach[0] + one.reach[0], self.reach[1] + one.reach[1]),
+            centre=self.centre + one.centre,
+            log_total=log_total,
+            amounts=amounts,
         )
 
+    @cached_property
     def _masses(self) -> tuple[int, Floats, float]:
-        """Return the first multiple of the window, the masses, and a bound on their errors."""
+        """The first multiple of the window, the masses, and a bound on their errors."""
         low, high = self.window
         y = np.fft.irfft(self.transform, LENGTH)
         unit = roundoff(_FFT_ULPS * math.log2(LENGTH))
@@ -232,7 +210,7 @@ class Running:
         The share a of an odd multiple g goes up and the rest down, so that its mass and the mean of
         e^-loss stay the same. Tilted masses change by e^(sh) and e^(-sh).
         """
-        start, masses, off = self._masses()
+        start, masses, off = self._masses
         masses = np.maximum(masses, 0.0)
         if start % 2:
             start, masses = start - 1, np.concatenate([[0.0], masses])
@@ -274,7 +252,7 @@ class Running:
         if hidden >= delta:
             return None
         top = max(raised(top, 4.0 * (1.0 + count)) + moved, 0.0)
-        low, masses, off = self._masses()
+        low, masses, off = self._masses
         # Levels are not negative, so only losses above 0 count, and a few that may have moved.
         first = min(max(-low - 2 - math.ceil(moved / self.h), 0), len(masses) - 1)
         low, masses = low + first, masses[first:]
@@ -288,7 +266,7 @@ class Running:
 
     def visible(self, delta: float, level: float) -> float:
         """Return about which share of delta, at its level, is the error of the masses."""
-        low, masses, off = self._masses()
+        low, masses, off = self._masses
         above = max(low + len(masses) - level / self.h, 1.0)
         sh = self.s * self.h
         points = min(above, 1.0 / -math.expm1(-sh)) if sh > 0.0 else above
@@ -303,6 +281,49 @@ class Running:
 def composable(measure: DiscreteLosses) -> bool:
     """Whether a step can be added to a running composition: it has finite losses, as they are."""
     return len(measure.losses) > 0 and measure.infinite < 1.0 and measure.shift == 0.0
+
+
+@lru_cache(maxsize=_SINGLES)
+def _single(
+    measure: DiscreteLosses, k: int, s: float, h: float, turns: tuple[float, ...]
+) -> Running:
+    """Compose k equal steps alone, with a tilt and a spacing.
+
+    The last ones are kept: a spend that somebody else overtakes is added once more, to a newer
+    composition.
+    """
+    steps = grid_steps(measure, k, h)
+    tilt = np.longdouble(s) * np.longdouble(h)
+    tilted = steps.logs + tilt * steps.at
+    most = tilted.max()
+    log = np.longdouble(most + np.log(np.exp(tilted - most).sum()))
+    masses = np.exp(tilted - log).astype(np.float64)
+    size = float(np.abs(steps.logs).max()) + float(tilt) * int(np.abs(steps.at).max())
+    fuzz = FINE * (8.0 + len(steps.at) + size)
+    mode = int(steps.at[masses.argmax()])
+    transform, error = _transformed(steps, masses, tilt, mode)
+    doubles = steps.logs.astype(np.float64) + float(tilt) * steps.at - float(log)
+    losses: Floats = np.asarray(steps.at * h, np.float64)
+    exponents = np.array(turns)
+    with np.errstate(over="ignore"):
+        moments = k * _log_moments(doubles, losses, 0.0, exponents)
+        # Logarithms of doubles are rounded relative to the largest exponent.
+        far = float(np.abs(steps.at).max()) * h
+        moments += roundoff(k * 8.0) * (4.0 + size + exponents * far)
+    amounts = [
+        k * fuzz,
+        k * (measure.error + roundoff(2.0) + fuzz),
+        k * (roundoff(max(measure.top, 0.0)) + measure.off),
+        raised(k * measure.top, 2.0),
+        lowered(k * math.log1p(-measure.infinite), 2.0),
+        k,
+        0.0,
+    ]
+    return Running(
+        s, h, transform, error, 0.0, exponents, moments,
+        (k * (float(steps.at[0]) * h), k * (float(steps.at[-1]) * h)), k * mode, k * log,
+        np.array(amounts),
+    )  # fmt: skip
 
 
 def _transformed(

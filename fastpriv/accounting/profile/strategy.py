@@ -31,6 +31,7 @@ from fastpriv.accounting.profile.engines.contour import (
     CONTOUR,
     DENSE_CONTOUR,
     SMOOTHED_CONTOUR,
+    near_log_delta,
     rough_log_delta,
 )
 from fastpriv.accounting.profile.engines.grid import GRID
@@ -295,11 +296,12 @@ class _Composed:
 class ContinuousCurve(_Composed):
     """Lower and upper bounds on a composition in which some losses have a density."""
 
-    def rough(self, t: float) -> float:
-        """Return about delta(t), by Laplace's method; used only to guide a search."""
+    def rough(self, t: float, near: bool = False) -> float:
+        """Return about delta(t), by Laplace's method or a sum; used only to guide a search."""
+        terms = self.parts.terms
         try:
             with in_range():
-                log = rough_log_delta(self.parts.terms, t, self.parts.tilt_at(t))
+                log = (near_log_delta if near else rough_log_delta)(terms, t, self.parts.tilt_at(t))
         except (NoBound, OverflowError):
             return math.nan
         return math.exp(max(log, -700.0)) + self.infinite[1]

@@ -35,7 +35,7 @@ from fastpriv.accounting.profile.steps.shuffling import Shuffled
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput, described, unread
 
-#: How far probabilities that were rounded outwards may be from those of laws.
+#: How far probabilities that were rounded outwards may be from those of distributions.
 _SUMMED = 1e-6
 #: Most kinds of steps that a title names.
 _NAMED = 2
@@ -121,7 +121,7 @@ def _sampled_at(q: float) -> str:
 
 def _mixture_title(sigma: float, up: Any, down: Any) -> str:
     if len(up) == 1 and up[0][0] == 1.0 and down in ((), up):
-        return f"Gaussian noise of {sigma:g} sensitivities{_sampled_at(up[0][1])}"
+        return f"Gaussian noise, multiplier {sigma:g}{_sampled_at(up[0][1])}"
     return f"mixture of Gaussians of deviation {sigma:g}"
 
 
@@ -132,18 +132,16 @@ def _response_title(m: int, epsilon: float, delta: float) -> str:
 
 
 _TITLES: dict[str, Callable[..., str]] = {
-    "normal": lambda sigma: f"Gaussian noise of {sigma:g} sensitivities",
+    "normal": lambda sigma: f"Gaussian noise, multiplier {sigma:g}",
     "mixtures": _mixture_title,
-    "laplace": lambda e, q: f"Laplace noise of {1.0 / e:g} sensitivities{_sampled_at(q)}",
+    "laplace": lambda e, q: f"Laplace noise, multiplier {1.0 / e:g}{_sampled_at(q)}",
     "range": lambda e, q: f"bounded range {e:g}{_sampled_at(q)}",
     "discrete-gaussian": lambda sigma, _: f"discrete Gaussian noise {sigma:g}",
     "discrete-laplace": lambda a, _: f"discrete Laplace noise, parameter {a:g}",
     "response": _response_title,
     "revealed": lambda _, high: f"revealed with probability {high:.3g}",
     "laws": lambda *_: "finite mechanism",
-    "allocation": lambda sigma, t, *_: (
-        f"Gaussian noise of {sigma:g} sensitivities, one of {t} batches"
-    ),
+    "allocation": lambda sigma, t, *_: f"Gaussian noise, multiplier {sigma:g}, one of {t} batches",
     "shuffled": lambda laws, n, *_: f"messages of {n:,} users, shuffled",
     "renyi": lambda orders, _, rho, xi: "Renyi bounds" if orders or xi else f"zCDP {rho:g}",
 }
@@ -191,14 +189,18 @@ def _drawn(response: FiniteStep, level: Any) -> FiniteStep:
     if level is None:
         return response
     if not response.is_response:
-        raise InvalidInput("only randomised response is known by the level that is drawn")
+        raise InvalidInput(
+            "a step drawn at a level must be randomised response. Give the text as it was written."
+        )
     return response.down_to(check.real(level, "a level", least=0.0, most=response.key[2]))
 
 
 def _channel(definition: Any, slack: Any, drawn: Any) -> FiniteStep:
     channel = load(definition)
     if not isinstance(channel, AbstractChannel):
-        raise InvalidInput(f"a channel is expected, got {described(channel)}")
+        raise InvalidInput(
+            f"channel must be a channel; got {described(channel)}. Give the text as it was written."
+        )
     return _drawn(FiniteStep.of(channel, check.real(slack, "slack", least=0.0, most=0.5)), drawn)
 
 
@@ -212,7 +214,10 @@ def _lines(given: Any) -> Floats:
     """Return the lines D - E T of a curve: from E = infinity down D and T rise, D less and less."""
     lines = check.floats(given, "lines", 2)
     if lines.shape[1] != 2 or not len(lines):
-        raise InvalidInput(f"lines of a curve are pairs of numbers, got shape {lines.shape}")
+        raise InvalidInput(
+            f"lines must be pairs of numbers; got shape {lines.shape}. Give the text as it was "
+            "written."
+        )
     rises = np.diff(lines, axis=0)
     with np.errstate(over="ignore"):
         slopes = rises[:, 0] / np.where(rises[:, 1] > 0.0, rises[:, 1], 1.0)
@@ -223,7 +228,10 @@ def _lines(given: Any) -> Floats:
         and (slopes[1:] <= slopes[:-1] * (1.0 + _SUMMED)).all()
     )
     if not right:
-        raise InvalidInput("the lines of a curve do not belong to distributions: they were changed")
+        raise InvalidInput(
+            "lines must belong to a pair of distributions, and these do not: the text was "
+            "changed. Give it as it was written."
+        )
     return lines
 
 
@@ -239,7 +247,9 @@ def _without_replacement(q: Any, atom: Any, reached: Any) -> FixedSizeSample:
 def _finite(atom: Any) -> FiniteStep:
     result = part_of(atom)
     if not isinstance(result, FiniteStep):
-        raise InvalidInput("only finite releases are written as sampled")
+        raise InvalidInput(
+            "a sampled step must have finitely many outputs. Give the text as it was written."
+        )
     return result
 
 
@@ -257,7 +267,10 @@ def _symmetrised(sampled: Any, weights: Any, attained: Any) -> Symmetrised:
 def _pair(given: Any) -> ContinuousStep:
     result = part_of(given)
     if not isinstance(result, ContinuousStep):
-        raise InvalidInput(f"this is no pair of continuous distributions: {described(given)}")
+        raise InvalidInput(
+            f"a continuous step must be a pair of known distributions; got {described(given)}. "
+            "Give the text as it was written."
+        )
     return result
 
 

@@ -117,7 +117,8 @@ class SubsetChannel(SupportChannel):
         given = super().checked_reports(reports)
         if (given[:, 1:] <= given[:, :-1]).any():
             raise InvalidInput(
-                "a report of a subset lists its values in increasing order, each once"
+                "a message of a subset must list its values in increasing order, each once. "
+                "Give messages as sample returned them."
             )
         return given
 

@@ -231,12 +231,16 @@ class SupportChannel(AbstractChannel):
         wanted = () if self.width is None else (self.width,)
         if given.ndim == 0 or given.shape[1:] != wanted or given.dtype.kind not in "iu":
             raise InvalidInput(
-                f"reports of {self!r} are integers of shape (reports, {self.width or ''}), got "
-                f"shape {given.shape} of {given.dtype}"
+                f"messages of {self!r} must be integers of shape (messages, "
+                f"{self.width or ''}); got shape {given.shape} of {given.dtype}. Give messages "
+                "as sample returned them."
             )
         sizes = np.array(self.output_space.sizes)
         if given.size and (given.min() < 0 or (given >= sizes).any()):
-            raise InvalidInput(f"a report is none of {self!r}: its numbers are out of range")
+            raise InvalidInput(
+                f"messages of {self!r} must be in its range of outputs; a number is outside. "
+                "Give messages as sample returned them."
+            )
         return given
 
     @cached_property

@@ -138,8 +138,8 @@ def solve(cone: Cone | SharedCone, gap: float, clock: Clock, engine: str) -> tup
     if not cone.has_one_unknown_per_equation:
         if engine == "first-order":
             raise InvalidInput(
-                "solver='first-order' is for programs without types; this one is reduced to types, "
-                "and smaller for it. Use solver='auto'."
+                "solver must be 'auto' here: the program is reduced to types, which makes it "
+                "small. 'first-order' is for programs without types."
             )
         if factors > MAX_FACTORS:
             raise TooLarge.entries(

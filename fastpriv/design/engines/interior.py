@@ -35,6 +35,9 @@ from fastpriv.design.problem import OutOfTime
 _MAX_STEPS = 200
 #: Newton steps towards the analytic centre.
 _MAX_CENTRING = 80
+#: Share of the level that the ratios of the first point use, and most sweeps to reach them.
+_BALANCED = 0.85
+_MAX_SWEEPS = 10_000
 #: Share of the distance to the boundary that a step covers.
 _STEP = 0.95
 #: The same on the way to the centre.
@@ -55,6 +58,8 @@ _REFINEMENTS = 2
 _RESIDUAL = 1e-9
 #: Correctors of outlying products after a dense factorisation.
 _CORRECTORS = 4
+#: The same after a banded one, whose solves cost more beside the factorisation.
+_BANDED_CORRECTORS = 2
 #: Aimed increase of a step by a corrector, and the smallest increase that is accepted.
 _LONGER = 0.3
 _WORTH = 0.02
@@ -95,8 +100,11 @@ def run(cone: Cone, gap: float, clock: Clock) -> Iterate:
         else:
             blocks = DenseBlocks(cone, clock)
         newton = Bordered(cone, blocks)
-        v, s = _centre(cone, newton, clock) if blocks.centred else (cone.start, None)
-        return _follow(cone, newton, v, cone.slack(v) if s is None else s, gap, clock)
+        if isinstance(cone, ListedCone):
+            v, s = _centre(cone, newton, clock)
+        else:
+            v, s = cone.start, cone.slack(cone.start)
+        return _follow(cone, newton, v, s, gap, clock)
 
 
 def _follow(
@@ -107,12 +115,16 @@ def _follow(
     mu = cone.totals((cone.cost - cone.adjoint(w)) * v) / cone.totals(v)
     # Costs are at least 0, and so is the optimum.
     progress = Progress(gap, clock, v, patience=_PATIENCE, stalls_below=_STALLS_BELOW)
+    took = 0.0
     for _ in range(_MAX_STEPS):
+        begun = clock.left()
         missing = cone.total - cone.totals(v)
         sound = float(np.abs(missing / cone.total).max()) < _SOUND
         value = float(np.vdot(cone.cost, v)) if sound else math.inf
         if not progress.offer(v, value, lower_bound(cone, w)) or not sound:
             break
+        if begun < took:  # another step would end after the time limit
+            return Iterate(progress.point, progress.bound, late=True)
         residual = cone.cost - cone.adjoint(w) - mu[cone.row]
         curve = w / s
         if not (float(s @ w) > 0.0 and newton.factor(curve)):  # multipliers may underflow
@@ -129,12 +141,26 @@ def _follow(
         if not s.min() > 0.0:
             break
         w = _refined(cone, newton, w, goal, curve)
+        took = begun - clock.left()
     return Iterate(progress.point, progress.bound)
 
 
-def _centre(cone: Cone, newton: Bordered, clock: Clock) -> tuple[Floats, Floats]:
+def balanced(cone: ListedCone) -> Floats:
+    """Return a point of the cone near its centre: even masses, as far as smaller ratios allow.
+
+    A Newton step changes a mass by a small factor only, and the masses of a constant mechanism span
+    many orders of magnitude. For 100 bits this start saves 45 of 55 steps.
+    """
+    v: Floats = np.asarray((cone.total / np.bincount(cone.row))[cone.row])
+    grow = math.exp(_BALANCED * cone.epsilon)
+    kernels.cone_ceiling(v, cone.source, cone.target, cone.ratio, grow, _MAX_SWEEPS)
+    v *= (cone.total / cone.totals(v))[cone.row]
+    return v if (cone.slack(v) > 0.0).all() else cone.start
+
+
+def _centre(cone: ListedCone, newton: Bordered, clock: Clock) -> tuple[Floats, Floats]:
     """Find the analytic centre, the point with the largest product of slacks, by Newton."""
-    v = cone.start
+    v = balanced(cone)
     s = cone.slack(v)
     for step in range(_MAX_CENTRING):
         if not newton.factor(1.0 / s**2):
@@ -207,9 +233,8 @@ class _Directions(NamedTuple):
         share = min(max(after, 0.0), 1.0) ** 3
         aim = (share * mean - ds * dw) / s
         move = self.towards(aim)
-        if self.newton.blocks.correctors:
-            return self._corrected(move, aim, max(share, 0.01) * mean)
-        if min(move.along, move.across) < _OVERSHOT:
+        move = self._corrected(move, aim, max(share, 0.01) * mean)
+        if self.newton.blocks.recentres and min(move.along, move.across) < _OVERSHOT:
             return self.towards(0.5 * mean / s)
         return move
 
@@ -231,8 +256,8 @@ class _Directions(NamedTuple):
 class Blocks(Protocol):
     """The normal matrix H = A' diag(weight) A, one block for every output."""
 
-    centred: bool  # whether the method starts at the analytic centre
     correctors: int
+    recentres: bool  # whether a short step is replaced by one towards the central path
     shift: float
 
     def factor(self, weight: Floats) -> Floats | None:
@@ -282,8 +307,8 @@ class Bordered:
 class BandedBlocks:
     """Blocks of a list of pairs: banded, factored by compiled loops."""
 
-    centred = True
-    correctors = 0
+    correctors = _BANDED_CORRECTORS
+    recentres = True
     shift = _LISTED_SHIFT
 
     def __init__(self, cone: ListedCone, clock: Clock) -> None:
@@ -344,8 +369,8 @@ class FullBlocks:
     Every output has one unknown per equation, so B H^-1 B' is the sum of the inverses.
     """
 
-    centred = True
     correctors = 0
+    recentres = True
     shift = _LISTED_SHIFT
 
     def __init__(self, cone: ListedCone, clock: Clock) -> None:
@@ -401,8 +426,8 @@ class FullBlocks:
 class DenseBlocks:
     """Blocks of a working set of all pairs: dense, of one size, factored by LAPACK."""
 
-    centred = False
     correctors = _CORRECTORS
+    recentres = False  # a working set joins after every step: 46 instead of 62 steps at 14 x 14
     shift = _DENSE_SHIFT
 
     def __init__(self, cone: GrowingCone, clock: Clock) -> None:

@@ -202,9 +202,7 @@ def exact_curve(
     low, high = (check.real(v, name, least=0.0) for v, name in ((low, "low"), (high, "high")))
     check.word(notion, "notion", ("dp", "identifiability"))
     if not low < high:
-        raise InvalidInput(
-            f"low must be less than high, got {described(low)} and {described(high)}"
-        )
+        raise InvalidInput(f"low must be below high; got {described(low)} and {described(high)}.")
     joint = notion == "identifiability"
     _, programs = programs_of(prior, joint)
     least = least_ratio(prior, programs, low) if joint else Fraction(1)
@@ -275,8 +273,8 @@ def _beyond(basis: Basis, root: Root, limit: Fraction, up: bool) -> tuple[Basis,
         if back is not None and (back.root is None or back.root.same(root)):
             return other, at
     raise SolverFailure(
-        "two break points of the curve lie too close to tell apart near ratio "
-        f"{described(float(root.low))}"
+        "two break points of the curve are too close to separate near ratio "
+        f"{described(float(root.low))}. Ask for a range of epsilon without it."
     )
 
 

@@ -66,8 +66,9 @@ def least_ratio(
     spread = [_spread(program) for program in programs]
     if None in spread:
         raise Infeasible(
-            f"no mechanism has identifiability {described(epsilon)} for {prior!r}: it has "
-            "databases of probability zero beside possible ones, so no epsilon will do"
+            f"no mechanism has identifiability {described(epsilon)} for {prior!r}: some "
+            "databases have probability zero and others do not, so every level is infinite. "
+            "Give every database a positive probability."
         )
     least = max((s for s in spread if s is not None), default=Fraction(1))
     if not is_at_most_exp(least, epsilon):
@@ -129,7 +130,10 @@ def _flat(program: IntegerProgram) -> OptimalBasis:
         scale = len(g)
         flow, cut = route(output.arcs, [n * scale - sum(g) for n in g])
         if cut is not None:
-            raise SolverFailure("the graph of databases is not connected")
+            raise SolverFailure(
+                "the graph of databases is not connected. Solve without exact=True, and please "
+                "report this program."
+            )
         certificates.append(Certificate((0,) * len(g), flow, sum(g), scale))
     ray = Ray(best, (0,) * len(program.outputs[best].row))
     scales = [program.totals[0]], sizes[best]

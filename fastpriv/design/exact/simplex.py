@@ -481,7 +481,10 @@ class Simplex:
         """
         rows = [i for i, d in enumerate(direction) if d > 0]
         if not rows:
-            raise SolverFailure("the exact program has no least cost")
+            raise SolverFailure(
+                "the exact program has no smallest cost. Solve without exact=True, and please "
+                "report this program."
+            )
         values = self.scales[0]
         for j in range(-1, len(self.reference)):
             if j >= 0:
@@ -557,7 +560,10 @@ class Simplex:
         if None in self.rays:
             place = self.rays.index(None)
             if certificates and self.scales[0][place]:
-                raise SolverFailure("the exact program has no feasible basis")
+                raise SolverFailure(
+                    "the exact program has no feasible basis. Solve without exact=True, and "
+                    "please report this program."
+                )
             self._drive_out(place, [gone])
         self._settle()
 
@@ -569,7 +575,10 @@ class Simplex:
             if solve_system(self.columns, column)[0][place]:
                 self._replace(place, ray, column)
                 return
-        raise SolverFailure("the exact program has dependent equations")
+        raise SolverFailure(
+            "the exact program has dependent equations. Solve without exact=True, and please "
+            "report this program."
+        )
 
 
 def column_of(program: IntegerProgram, ray: Ray, power: int, root: int) -> list[int]:
@@ -594,5 +603,8 @@ def complete(program: IntegerProgram, ratio: Fraction, rays: Sequence[Ray]) -> l
     power, root = ratio.numerator, ratio.denominator
     kept = independent_columns([column_of(program, ray, power, root) for ray in pool])
     if len(kept) < program.size:
-        raise SolverFailure("no independent rays were found for the exact program")
+        raise SolverFailure(
+            "no independent rays were found for the exact program. Solve without exact=True, "
+            "and please report this program."
+        )
     return [pool[j] for j in kept]

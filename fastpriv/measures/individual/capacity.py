@@ -34,6 +34,7 @@ from fastpriv.measures.individual.equal_records import (
     by_types,
     fits,
 )
+from fastpriv.measures.individual.mixtures import MOST, hull_leak
 from fastpriv.measures.individual.prior_sets import (
     chain_leak,
     chain_ratio,
@@ -53,6 +54,7 @@ from fastpriv.priors.sets import (
     AllPriors,
     BernoulliPriors,
     ConvexPriors,
+    HullPriors,
     IidPriors,
     PriorSet,
     ProductPriors,
@@ -65,6 +67,8 @@ __all__ = ["cross_capacity", "group_capacity", "individual_capacity", "max_indiv
 PriorLike = Distribution | ArrayLike
 #: Smallest gap of a search over a convex set of priors.
 _SET_GAP = 1e-3
+#: Smallest gap of a search over the mixtures of a few priors.
+_HULL_GAP = 1e-9
 #: Largest matrix of a record-by-record channel that is searched for an adversary.
 _SEARCHED = 1 << 20
 #: Most databases of an adversary with a given prior.
@@ -92,8 +96,9 @@ def individual_capacity(
         The mechanism. A 2-D array is a mechanism on one record; row x is the output distribution
         for value x.
     priors : {"all", "independent", "markov"}, PriorSet or a single prior
-        Priors that an adversary may have. Convex sets are searched to a gap of 1e-3 or more. Markov
-        chains and sets of bits with bounded probabilities need records of two values.
+        Priors that an adversary may have. Convex sets are searched to a gap of 1e-3 or more,
+        and mixtures of up to six priors to any gap. Markov chains and sets of bits with bounded
+        probabilities need records of two values.
     gap : float
         Width of the bracket to reach, in nats; relative if the capacity is below one nat.
     time_limit : float or None
@@ -147,6 +152,8 @@ def individual_capacity(
             return common_leak(mechanism, kind.c, gap, clock)
         if isinstance(kind, RowBoxPriors):
             return row_box_leak(mechanism, kind.record_set, gap, clock)
+        if isinstance(kind, HullPriors) and len(kind.laws) <= MOST:
+            return hull_leak(mechanism, kind, max(gap, _HULL_GAP), seconds)
         half = None if seconds is None else 0.5 * seconds
         most = largest_leak(mechanism, 1, max(gap, 1e-9), half).upper
         rest = None if seconds is None else clock.left()

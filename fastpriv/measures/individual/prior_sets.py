@@ -208,7 +208,7 @@ def _query_interval_leak(
 def _shifted(channel: QueryChannel) -> Floats:
     """Return the output distributions of a count, [bit, other ones, output]."""
     matrix, n = channel.kernel.matrix, channel.space.n
-    check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _WORK)
+    check.fits(n * matrix.size, "the work for all corners", "use fewer records", _WORK)
     return np.stack([matrix[:-1], matrix[1:]])
 
 
@@ -438,8 +438,8 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
     if count > _CHANNELS:
         raise TooLarge(
             f"each corner of the box of all other rows leaves a channel of one row to search, "
-            f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer rows, or a "
-            "channel that acts row by row"
+            f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer records, "
+            "or a channel that acts on each record"
         )
     lead = np.array(channel.nearest_matrix(), order="C").reshape((m,) * n + (-1,))
     tables = []
@@ -504,7 +504,7 @@ def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Int
     check.fits(
         n * (n + 1) // 2 * size * outputs,
         "the pairs of databases of all Markov chains",
-        'use fewer rows, or priors="all", which bounds it',
+        'use fewer records, or priors="all", which bounds it',
         _PAIRS,
     )
     everything, step = np.arange(size), max(1, _BATCH // (2 * outputs))

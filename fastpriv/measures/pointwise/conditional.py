@@ -97,7 +97,7 @@ def _set_given(
     """Return the largest leakage given side information, over a set of priors."""
     mechanism = as_channel(channel, getattr(priors, "space", None))
     space = mechanism.space
-    check.fits(space.size, "the event as a list of databases", "use one prior, or fewer rows")
+    check.fits(space.size, "the event as a list of databases", "use one prior, or fewer records")
     if isinstance(given, Mapping):
         event, index = np.ones(space.size, dtype=bool), np.arange(space.size)
         for i, value in _known(mechanism, given).items():
@@ -128,7 +128,8 @@ def _value(mechanism: AbstractChannel, i: int, value: Any) -> int:
     number = check.integer(value, f"the value of row {i}", 0)
     if number >= mechanism.space.sizes[i]:
         raise InvalidInput(
-            f"row {i} takes values 0 .. {mechanism.space.sizes[i] - 1}, got {short(number)}"
+            f"given must be a value in 0 .. {mechanism.space.sizes[i] - 1} for record {i}; got "
+            f"{short(number)}."
         )
     return number
 
@@ -173,8 +174,8 @@ def leakage_given(
     known = prior.column(silent, nothing)
     if known.mass == -math.inf:
         raise InvalidInput(
-            "the given values of rows have probability zero together; nothing can be conditioned "
-            "on that"
+            "given must have a positive probability; these values together have probability zero. "
+            "Give values that can occur."
         )
     both = prior.column(mixed, where)
     if not possible or both.mass == -math.inf:

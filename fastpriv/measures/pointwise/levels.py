@@ -25,7 +25,6 @@ from fastpriv.measures.inputs import (
     output_rows,
     plain_pair,
     plainly,
-    row_number,
     stacked,
 )
 from fastpriv.measures.pointwise.database import level_bounds
@@ -116,9 +115,10 @@ def pml_level(
     product priors, the level is the leakage capacity (Theorems 2.8, 4.5). About the worst record,
     product priors give the differential privacy level (Theorem 4.2). A box takes a knapsack per
     output, a ball a certified dual, a polytope a linear program. In a polytope, a database counts
-    as possible unless a row of A with b = 0 rules it out. This can only raise the level. Balls and
-    polytopes about a record are searched to 1e-6 nats, bits with a common probability to a relative
-    1e-10.
+    as possible unless a row of A with b = 0 rules it out, and the smallest probability of an output
+    is proved to about 1e-15 of itself plus 1e-15. Both can only raise the level: a level of more
+    than 20 nats over a polytope may be far above that of the same box. Balls and polytopes about a
+    record are searched to 1e-6 nats, bits with a common probability to a relative 1e-10.
 
     Examples
     --------
@@ -151,14 +151,16 @@ def pml_level(
         return secret_level(secrets_of(channel, prior, attribute, row))
     if is_stack(channel, out):
         if row is not None:
-            raise InvalidInput("the channels of a stack are on one record; leave row out")
+            raise InvalidInput(
+                "row must be left out for a stack, whose channels are on one record."
+            )
         if isinstance(prior, PriorSet):
             return stacked(None, lambda W: _top(W, prior, clock), channel, out=out)
         return stacked(_above, pml_level, channel, prior, out)
     if isinstance(prior, PriorSet):
         mechanism = as_channel(channel, getattr(prior, "space", None))
         if row is not None and not isinstance(row, str):
-            row = row_number(mechanism, row)
+            row = group_numbers(mechanism, row)
         return set_level(prior, mechanism, row, clock)
     mechanism, law = as_pair(channel, prior)
     if row is None:
@@ -342,7 +344,7 @@ def row_pml(
     """
     if isinstance(prior, PriorSet):
         mechanism = as_channel(channel, getattr(prior, "space", None))
-        leaks = set_row_leakages(prior, mechanism, row_number(mechanism, i), Clock(time_limit))
+        leaks = set_row_leakages(prior, mechanism, i, Clock(time_limit))
         if y is None:
             return leaks
         return float(leaks[mechanism.column_index(output_rows(mechanism, y))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,17 @@ from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv.channels import AbstractChannel, Channel, ProductChannel, QueryChannel
-from fastpriv.channels.queries import Chance, chance_of, chances_from, corner_error, corner_laws
+from fastpriv.channels.queries import (
+    Chance,
+    chance_of,
+    chances_from,
+    corner_error,
+    corner_laws,
+    group_lines,
+)
 from fastpriv.errors import InvalidInput, short
 from fastpriv.measures.dp import neighbour_level
-from fastpriv.measures.inputs import row_number
+from fastpriv.measures.inputs import group_numbers
 from fastpriv.measures.leakage import add_over_rows, extreme_level
 from fastpriv.measures.pointwise.convex import convex_row_leakages, convex_row_level
 from fastpriv.measures.pointwise.database import leakage_levels, scaled_matrix
@@ -38,6 +45,7 @@ from fastpriv.priors.sets import (
     BernoulliPriors,
     Box,
     ConvexPriors,
+    HullPriors,
     IidPriors,
     PriorSet,
     ProductPriors,
@@ -71,7 +79,10 @@ _UNDERFLOWS = 690.0
 
 
 def set_level(
-    priors: PriorSet, channel: AbstractChannel, row: int | str | None, clock: Clock
+    priors: PriorSet,
+    channel: AbstractChannel,
+    row: int | str | tuple[int, ...] | None,
+    clock: Clock,
 ) -> float | Bracket:
     """Return the supremum over priors of the leakage about the database or about a record.
 
@@ -83,7 +94,7 @@ def set_level(
     elif isinstance(row, str) and row == "worst":
         found = _worst_row(priors, channel, clock)
     else:
-        found = _one_row(priors, channel, row_number(channel, row), clock)
+        found = _one_row(*as_one_record(priors, channel, row), clock)
     if channel.matrix_error and not isinstance(channel, ProductChannel):  # entries are off by that
         off, most = 4.0 * channel.matrix_error, extreme_level(channel)
         if isinstance(found, Bracket):
@@ -98,6 +109,28 @@ def set_level(
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
         return found.upper
     return found
+
+
+def as_one_record(
+    priors: PriorSet, channel: AbstractChannel, rows: Any
+) -> tuple[PriorSet, AbstractChannel, int]:
+    """Return a set, a channel and the number of a record, with a group of records as one record."""
+    group = group_numbers(channel, rows)
+    if len(group) == 1:
+        return priors, channel, group[0]
+    if not isinstance(priors, AllPriors | HullPriors):
+        raise InvalidInput(
+            f"row must be one record over {priors!r}; got a group. Groups are measured over "
+            "PriorSet.all and PriorSet.hull; leave row out for the whole database."
+        )
+    sizes, size = channel.space.sizes, channel.space.size
+    matrix = np.array(channel.nearest_matrix(), order="C")
+    order = group_lines(np.arange(size), sizes, group).reshape(-1)
+    values = math.prod(sizes[i] for i in group)
+    joined = Channel(matrix[order], [values, size // values])
+    if isinstance(priors, HullPriors):
+        priors = HullPriors(np.ascontiguousarray(priors.laws[:, order]))
+    return priors, joined, 0
 
 
 @singledispatch
@@ -271,29 +304,32 @@ def _in_box(channel: AbstractChannel, box: Box, i: int | None) -> float:
 def check_set(priors: PriorSet, channel: AbstractChannel) -> None:
     """Refuse a set of priors whose databases differ from the inputs of the channel."""
     if isinstance(priors, RowPriors) and channel.space != priors.space:
-        raise InvalidInput(f"the priors are on {priors.space!r}, the channel on {channel.space!r}")
+        raise InvalidInput(
+            f"priors and channel must be on the same databases; got {priors.space!r} and "
+            f"{channel.space!r}."
+        )
     if channel.space.size != priors.size:
         raise InvalidInput(
-            f"the priors are over {short(priors.size)} databases, but the channel has "
-            f"{short(channel.space.size)}"
+            f"priors must be over the {short(channel.space.size)} databases of the channel; "
+            f"got {short(priors.size)}."
         )
 
 
-def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
+def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: Any, clock: Clock) -> Floats:
     """Return the largest leakage of every output about record i over a set of priors.
 
     If the time runs out, it is the upper bound proved so far.
     """
     check_set(priors, channel)
     check.fits(channel.output_count, "the leakage of every output", "use pml_level with row=")
-    return _row(priors, channel, i, clock)
+    return _row(*as_one_record(priors, channel, i), clock)
 
 
 @singledispatch
 def _row(priors: PriorSet, channel: AbstractChannel, i: int, clock: Clock) -> Floats:
     raise InvalidInput(
-        f"single outputs have no algorithm here over {priors!r}; pml_level(channel, priors, row=i) "
-        "is the largest leakage of all of them"
+        f"priors must be a set with an algorithm for single outputs; got {priors!r}. Use "
+        "pml_level(channel, priors, row=i), the largest leakage over all outputs."
     )
 
 
@@ -350,8 +386,8 @@ def set_conditional_leakages(
 @singledispatch
 def _given(priors: PriorSet, matrix: Floats, event: np.ndarray) -> Floats:
     raise InvalidInput(
-        f"leakage given an event has no algorithm here over {priors!r}; use PriorSet.all or "
-        ".product, a box, a ball or a polytope"
+        "priors must be PriorSet.all, .product, a box, a ball or a polytope if an event is "
+        f"given; got {priors!r}. Use a box around it."
     )
 
 
@@ -372,7 +408,10 @@ def _convex_given(priors: ConvexPriors, matrix: Floats, event: np.ndarray) -> Fl
     """Output by output: the smallest P(y, E)/P(E), a quotient of two means."""
     possible = priors.possible() & event
     if not possible.any():
-        raise InvalidInput("no prior of the set allows the given event")
+        raise InvalidInput(
+            "given must be possible under some prior of the set; none allows it. Give another "
+            "event, or a larger set."
+        )
     leaks = np.zeros(matrix.shape[1])
     tops = matrix[possible].max(axis=0)
     for y in np.flatnonzero(tops > 0.0):
@@ -540,7 +579,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
     check.fits(
         math.prod(sides) * outputs,
         "the probabilities of all outputs at all corners",
-        "use fewer rows, or a channel that acts row by row",
+        "use fewer records, or a channel that acts on each record",
         _CORNER_ENTRIES,
     )
     matrix, possible = scaled_matrix(channel), box.possible()
@@ -659,7 +698,7 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
         return matrix_interval_level(channel, low, high, i)
     n, matrix = channel.space.n, channel.kernel.matrix
     matrix = np.ascontiguousarray(matrix[:, matrix.max(axis=0) > 0.0])
-    check.fits(n * matrix.size, "the work for all corners", "use fewer rows", _CORNERS)
+    check.fits(n * matrix.size, "the work for all corners", "use fewer records", _CORNERS)
     error = corner_error(n, low, high)
     if i is None:
         first, last = n * (low[0] == 0.0), n * (high[1] > 0.0)
@@ -771,7 +810,7 @@ def _largest(
     check.fits(
         whole.size * (n + 1),
         "the work for all outputs under bits with a common probability",
-        "use fewer rows or outputs, or bernoulli_interval, a larger set",
+        "use fewer records or outputs, or bernoulli_interval, a larger set",
         _WORK,
     )
     value = np.repeat(np.arange(len(tops)) if len(tops) > 1 else [-1], seen.sum())

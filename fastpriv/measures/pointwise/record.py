@@ -276,7 +276,7 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
         check.fits(
             channel.output_count,
             "the leakage of all outputs of a chain of more than two values a row, which",
-            "ask row_pml for single outputs, y=, or use bits or fewer rows",
+            "ask row_pml for single outputs, y=, or use bits or fewer records",
         )
     if isinstance(prior, Exchangeable):
         return float(_exchangeable_group_level(channel, prior, (i,)))

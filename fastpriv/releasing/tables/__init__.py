@@ -49,7 +49,7 @@ def open_table(
         except OSError as problem:  # such as a name that is too long
             reason = problem.strerror or "it cannot be opened"
             raise InvalidInput(
-                f"no table can be read at {described(str(table))}: {reason}"
+                f"no table can be read at {described(str(table))}: {reason}. Check the path."
             ) from None
     if out is not None:
         raise InvalidInput(
@@ -67,9 +67,9 @@ def open_table(
         return Codes(check.array(table, "table"))
     kind_of = "None" if table is None else f"a {type(table).__name__}"  # never its values
     raise InvalidInput(
-        "a table is a frame or series, an Arrow table, an integer array, a list of dicts or of "
-        "labels, or the path of a CSV or Parquet file or of a folder of Parquet files, and has "
-        f"records; got {kind_of}"
+        "table must be a frame or series, an Arrow table, an integer array, a list of dicts or "
+        "of labels, or the path of a CSV or Parquet file or of a folder of Parquet files, and "
+        f"have records; got {kind_of}."
     )
 
 
@@ -122,13 +122,13 @@ def _open_file(path: Path, out: Path | None, overwrite: bool, delimiter: str) ->
         return ParquetFolder(path, out)
     kind = _ending(path)
     if kind not in kinds:
-        raise InvalidInput(f"{path} must be a .csv, .csv.gz or .parquet file")
+        raise InvalidInput(f"table must be a .csv, .csv.gz or .parquet file; got {path}.")
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}")
+        raise InvalidInput(f"there is no file {path}. Check the path.")
     if out is not None:
         check_target(out, overwrite, path)
         if _ending(out).removesuffix(".gz") != kind.removesuffix(".gz"):
-            raise InvalidInput(f"{out} must be a {kind} file, as {path.name} is")
+            raise InvalidInput(f"out must be a {kind} file, as {path.name} is; got {out}.")
     return kinds[kind](path, out, overwrite)
 
 

@@ -81,7 +81,7 @@ class CsvFile:
                 yield raw
         except (OSError, EOFError, zlib.error) as problem:
             reason = getattr(problem, "strerror", None) or "it is not a whole gzip file"
-            raise InvalidInput(f"cannot read {self.path}: {reason}") from None
+            raise InvalidInput(f"cannot read {self.path}: {reason}. Check the file.") from None
 
     def _blocks(self, progress: bool = False) -> Iterator[bytes]:
         """Yield what follows the header, a block at a time."""
@@ -103,7 +103,7 @@ class CsvFile:
             ) from None
         except (csv.Error, ValueError) as problem:
             raise InvalidInput(
-                f"{self.path}: {record_name(row)} cannot be read: {problem}"
+                f"{self.path}: {record_name(row)} cannot be read: {problem}. Correct the file."
             ) from None
         return fields
 
@@ -111,8 +111,9 @@ class CsvFile:
         fields = self._fields(line, row)
         if len(fields) != len(self.columns):
             raise InvalidInput(
-                f"{self.path}: {record_name(row)} has {len(fields)} fields, expected "
-                f"{len(self.columns)} ({named(self.columns)}); nothing was released"
+                f"{self.path}: {record_name(row)} must have {len(self.columns)} fields "
+                f"({named(self.columns)}); it has {len(fields)}, and nothing was released. "
+                "Correct the record, or give the delimiter."
             )
         return fields
 
@@ -314,14 +315,15 @@ def _texts(domain: Domain) -> list[list[str]]:
         if len(set(spelt)) < len(spelt):
             twice = next(text for text in spelt if spelt.count(text) > 1)
             raise InvalidInput(
-                f"in a CSV file two values of column {described(name)} are both written "
-                f"{described(twice)}"
+                f"values of column {described(name)} must differ in a CSV file; two are "
+                f"written {described(twice)}. Rename one."
             )
         try:
             "".join(spelt).encode()
         except UnicodeEncodeError as problem:
             raise InvalidInput(
-                f"a value of column {described(name)} cannot be written in UTF-8: {problem.reason}"
+                f"values of column {described(name)} must be text that UTF-8 can write: "
+                f"{problem.reason}. Rename the value."
             ) from None
         written.append(spelt)
     return written

@@ -139,9 +139,9 @@ class Codes(InMemory):
                 continue
             wrong = np.flatnonzero((column < 0) | (column >= size))
             raise InvalidInput(
-                f"{record_name(int(wrong[0]) + 1)} has a code in column {described(name)} "
-                f"({len(wrong)} such records) outside its codes 0 .. {size - 1}; nothing was "
-                "released"
+                f"column {described(name)} must hold codes 0 .. {size - 1}; "
+                f"{record_name(int(wrong[0]) + 1)} does not ({len(wrong)} such records), and "
+                "nothing was released. Correct the table or its domain."
             )
         if max(domain.sizes) - 1 > _largest(self.array.dtype):
             raise InvalidInput(
@@ -341,8 +341,8 @@ class ArrowTable(InMemory):
         column = self.arrow_table.column(str(name))
         if self.arrow.types.is_nested(column.type):
             raise InvalidInput(
-                f"column {described(name)} holds {column.type}; only columns of plain values can "
-                "be released"
+                f"column {described(name)} must hold plain values; it holds {column.type}. "
+                "Drop it, or convert it."
             )
         if not self.arrow.types.is_dictionary(column.type):
             column = column.dictionary_encode()

@@ -42,7 +42,9 @@ class ParquetFile:
         try:
             return self.parquet.ParquetFile(self.path, read_dictionary=list(texts))
         except (OSError, self.arrow.ArrowException) as problem:
-            raise InvalidInput(f"cannot read {self.path}: {problem}") from None
+            raise InvalidInput(
+                f"cannot read {self.path}: {problem}. Check that it is a whole Parquet file."
+            ) from None
 
     def rows(self) -> int:
         """Return the number of records, which the file states."""
@@ -61,15 +63,17 @@ class ParquetFile:
         for field in fields:
             if types.is_nested(field.type):
                 raise InvalidInput(
-                    f"column {described(field.name)} of {self.path} holds {field.type}; only "
-                    "columns of plain values can be released"
+                    f"column {described(field.name)} of {self.path} must hold plain values; it "
+                    f"holds {field.type}. Drop it, or convert it."
                 )
         texts = [field.name for field in fields if types.is_string(field.type)]
         with self._open(texts) as file:
             try:
                 yield from file.iter_batches(CHUNK, columns=list(columns))
             except (OSError, self.arrow.ArrowException) as problem:
-                raise InvalidInput(f"cannot read {self.path}: {problem}") from None
+                raise InvalidInput(
+                    f"cannot read {self.path}: {problem}. Check that it is a whole Parquet file."
+                ) from None
 
     def chunks(self, domain: Domain, progress: bool = False) -> Iterator[Digits]:
         """Yield the codes of the domain's columns, CHUNK records at a time."""
@@ -144,8 +148,8 @@ class ParquetWriter:
             return self._arrow.array(list(values), kind)
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InvalidInput(
-                f"column {described(field.name)} of type {kind} cannot hold every value of its "
-                f"domain ({named(values)})"
+                f"column {described(field.name)} of type {kind} must be able to hold every "
+                f"value of its domain ({named(values)}). Cast it to a wider type."
             ) from None
 
     def __enter__(self) -> ParquetWriter:
@@ -292,5 +296,7 @@ def _listed(path: Path) -> list[Path]:
         )
     files = [file for file in inside if file.suffix.lower() == ".parquet"]
     if not files:
-        raise InvalidInput(f"there are no .parquet files in the folder {path}")
+        raise InvalidInput(
+            f"the folder {path} must hold .parquet files, and there are none. Check the path."
+        )
     return sorted(files, key=lambda f: [t.zfill(20) for t in re.split(r"(\d+)", f.name)])

@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 
 from fastpriv.accounting import Ledger, PrivacyProfile
+from fastpriv.accounting.ledger import sqlite
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
 from fastpriv.mechanisms import GeometricCount
 
@@ -189,15 +190,52 @@ def test_a_file_is_sealed_when_its_process_ends(path):
     assert len(Ledger.open(path)) == 1
 
 
-def test_a_file_that_was_not_closed_is_checked_by_its_chain(path, tmp_path):
+KILLED = """
+import os, signal, sys
+from fastpriv.accounting import Ledger
+ledger = Ledger.open(sys.argv[1], {"dp": 9.0})
+for k in range(5):
+    ledger.spend({"dp": 0.25}, key=str(k))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_file_is_sealed_after_a_spend(path):
+    """So that every bit is checked although its process was killed."""
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    whole, rng = path.read_bytes(), random.Random(2)
+    for bit in (rng.randrange(8 * len(whole)) for _ in range(100)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        with pytest.raises(LedgerError):
+            Ledger.open(path)
+    path.write_bytes(whole)
+    assert len(Ledger.open(path)) == 5
+
+
+def test_a_large_file_is_sealed_after_some_spends(path, monkeypatch):
+    monkeypatch.setattr(sqlite, "_SEALED_AT_ONCE", 1 << 14)
+    with Ledger.open(path, {"dp": 9.0}) as ledger:
+        seals = []
+        for _ in range(8):
+            ledger.spend({"dp": 0.25}, label="x" * 1000)
+            seals.append(path.read_bytes()[72:92])
+    assert 2 <= len(set(seals)) <= 5
+
+
+def test_a_file_without_a_seal_is_checked_by_its_chain(path, tmp_path):
     ledger = Ledger.open(path, {"dp": 1000.0})
     for k in range(30):
         ledger.spend({"dp": 0.1}, label=f"spend {k}")
     copy = tmp_path / "copy"
-    copy.write_bytes(path.read_bytes())  # as after a kill
+    whole = path.read_bytes()
+    whole = whole[:72] + bytes(20) + whole[92:]  # as if killed before it was sealed
+    copy.write_bytes(whole)
     with Ledger.open(copy) as found:
         assert found.verify() == ledger.verify()
-    data = path.read_bytes().replace(b"spend 17", b"spend 71")
+    data = whole.replace(b"spend 17", b"spend 71")
     copy.unlink()
     copy.write_bytes(data)
     with pytest.raises(LedgerError, match="entry 18 is not the one that was written"):
@@ -456,3 +494,11 @@ def test_exports_that_tell_no_relation_are_read():
     names = ("number", "time", "label", "count", "charged", "part")
     given["entries"] = [{name: each.get(name) for name in names} for each in given["entries"]]
     assert Ledger.from_json(json.dumps(given | {"version": 1})).spent == ledger.spent
+
+
+def test_a_repeated_key_writes_nothing(path):
+    with Ledger.open(path, {"dp": 1.0}) as ledger:
+        receipt = ledger.spend({"dp": 0.25}, key="job")
+        before = path.read_bytes()
+        assert ledger.spend({"dp": 0.25}, key="job") == receipt
+        assert path.read_bytes() == before

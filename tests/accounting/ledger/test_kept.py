@@ -41,19 +41,15 @@ def texts(epsilons, deltas=None):
     return [profile_text(PrivacyProfile.from_epsilon_delta(e, d)) for e, d in pairs]
 
 
-def never():
-    return None
-
-
 def one_by_one(parts, delta=DELTA):
     """Spend kinds one after the other, the last release of each at the end: level and laws."""
-    running, sofar, level = Composer(delta, never), {}, 0.0
+    running, sofar, level = Composer(delta, None), {}, 0.0
     for last in (False, True):
         for text, count in parts.items():
             sofar[text] = count if last else count - 1
             level = running.epsilon(sofar)
-            running.spent(sofar)
-    return level, running.kept
+            running.spent(dict(sofar), False)
+    return level, running.kept[1]
 
 
 def exact_delta(epsilons, count, t):
@@ -93,7 +89,7 @@ def test_one_by_one_is_all_at_once(epsilons, count, delta):
     level, laws = one_by_one(parts, delta)
     assert laws
     assert level == pytest.approx(composed_epsilon(parts, delta), rel=1e-5)
-    once = Composer(delta, never).epsilon(dict(sorted(parts.items())))
+    once = Composer(delta, None).epsilon(dict(sorted(parts.items())))
     assert level == pytest.approx(once, rel=1e-5)
     profile = PrivacyProfile({}).compose(*(profile_of(t).self_compose(k) for t, k in parts.items()))
     assert level >= profile.epsilon(delta).lower
@@ -150,13 +146,13 @@ def test_noise_is_added_step_by_step(delta):
     noise += [PrivacyProfile.laplace(20.0), PrivacyProfile.gaussian(4.0)]
     kinds = [profile_text(each) for each in noise] + texts([0.03])
     parts = {text: 1 + k for k, text in enumerate(kinds)}
-    composer, sofar = Composer(delta, never), {}
+    composer, sofar = Composer(delta, None), {}
     for text, count in parts.items():
         for k in range(count):
             sofar[text] = k + 1
             level = composer.epsilon(sofar)
-            composer.spent(sofar)
-    assert len(composer.kept[-1][1]) == 2
+            composer.spent(dict(sofar), False)
+    assert len(composer.kept[1]) == 2
     truth = PrivacyProfile({}).compose(*(profile_of(t).self_compose(k) for t, k in parts.items()))
     found = truth.epsilon(delta)
     assert found.lower <= level <= found.upper * (1 + 2e-4)
@@ -186,15 +182,14 @@ def test_refused_spends_and_questions_leave_no_trace():
                 ledger.spend({"dp": 3.0 + k})
         if k == 10:
             assert ledger.runs_left({"dp": 0.2}) > 0
-    assert ledger._budget._composer.kept
+    assert ledger._budget._composer.kept[1]
     assert ledger.spent == twin.spent
     assert len(ledger) == 12
 
 
 @pytest.fixture
-def spent(tmp_path, monkeypatch):
+def spent(tmp_path):
     """A ledger file of twelve kinds of releases, which keeps their law."""
-    monkeypatch.setattr(profiles, "_MISSING", 4)
     path = tmp_path / "ledger"
     with Ledger.open(path, {"approximate-dp": (200.0, DELTA)}) as ledger:
         for k in range(12):
@@ -256,19 +251,97 @@ def test_a_damaged_law_is_composed_again(spent, composed, change):
     assert level == pytest.approx(composed_epsilon(parts, DELTA), rel=1e-5)
 
 
-def test_a_law_of_other_releases_is_not_used(spent):
+def test_a_law_is_used_after_the_entry_it_was_made_for(spent):
     data = law_of(spent)
+    number, mark, law = unpacked(data)
     with Ledger.open(spent) as ledger:
         parts = dict(ledger._store.state().parts)
-    known, law = unpacked(data, parts)
-    assert all(parts[text] >= count for text, count in known.items())
-    fewer = {text: count for text, count in parts.items() if text != next(iter(known))}
-    assert unpacked(data, fewer) is None
-    again = unpacked(packed(known, law), parts)[1]
+        assert number == 11  # each spend but one is stored
+        assert parts.popitem() == (*texts([0.32]), 5)
+        assert ledger._store.parts_at(number, mark) == parts
+        ledger.spend({"dp": 0.1})
+        ledger.amend({"approximate-dp": (300.0, DELTA)}, actor="a", reason="b")
+        ledger.spend({"dp": 0.7}, count=2)
+        assert ledger._store.parts_at(number, mark) == parts
+        assert ledger._store.parts_at(number, mark + 1) is None
+        assert ledger._store.parts_at(number - 1, mark) is None
+        assert ledger._store.parts_at(99, mark) is None
+    again = unpacked(packed(number, mark, law))[2]
     for one, other in zip(law, again, strict=True):
         assert one.log_total == other.log_total
         assert (one.chernoff == other.chernoff).all()
         assert one.epsilon(DELTA) == pytest.approx(other.epsilon(DELTA), rel=1e-14)
+
+
+@pytest.fixture
+def added(monkeypatch):
+    """How many kinds were added to a kept law, in each spend."""
+    calls, add = [], profiles.more
+    monkeypatch.setattr(
+        profiles,
+        "more",
+        lambda law, parts, delta: calls.append(len(parts)) or add(law, parts, delta),
+    )
+    return calls
+
+
+def test_a_spend_after_others_adds_its_own_step_alone(spent, added, monkeypatch):
+    """Their law is read from the file, whether few or many of them were faster."""
+    monkeypatch.setattr(profiles, "_SMALL", profiles.LENGTH)
+    with Ledger.open(spent) as busy, Ledger.open(spent) as beside:
+        beside.spend({"dp": 0.01})
+        for others in (1, 2, 9):
+            for k in range(others):
+                busy.spend({"dp": 0.2 + 0.001 * k + 0.05 * others})
+            added.clear()
+            beside.spend({"dp": 0.01})
+            assert added == [1]
+        level, parts = beside.spent["approximate-dp"], dict(beside._store.state().parts)
+    assert level == pytest.approx(composed_epsilon(parts, DELTA), rel=1e-5)
+
+
+def test_a_spend_that_is_overtaken_has_the_next_turn(spent, added, monkeypatch):
+    """It is composed again as a writer, by adding its own step to what the faster one left."""
+    monkeypatch.setattr(profiles, "_SMALL", profiles.LENGTH)
+    with Ledger.open(spent) as busy, Ledger.open(spent) as slow:
+        make, overtaken = type(slow)._next, []
+
+        def late(self, before, *given):
+            result = make(self, before, *given)
+            if self is slow and len(overtaken) < 30 and not slow._store._writing:
+                overtaken.append(busy.spend({"dp": 0.5 + 0.001 * len(overtaken)}))
+                added.clear()
+            return result
+
+        monkeypatch.setattr(Ledger, "_next", late)
+        receipt = slow.spend({"dp": 0.01})
+        assert receipt.number == overtaken[-1].number + 1
+        assert len(overtaken) == 1
+        assert added == [1]
+
+
+def test_nobody_waits_for_a_new_tilt(spent, monkeypatch):
+    """If all steps must be composed again, the writer's turn is given back."""
+    with Ledger.open(spent) as busy, Ledger.open(spent) as slow:
+        slow.spend({"dp": 0.01})
+        make, overtaken = type(slow)._next, []
+
+        def late(self, before, *given):
+            if self is slow and slow._store._writing:
+                monkeypatch.setattr(Running, "is_close", lambda *given: False)
+            result = make(self, before, *given)
+            if self is slow and not overtaken:
+                overtaken.append(busy.spend({"dp": 0.5}))
+            return result
+
+        def composed_alone(*given):
+            assert not slow._store._writing
+            return make_all(*given)
+
+        make_all = profiles.composed
+        monkeypatch.setattr(profiles, "composed", composed_alone)
+        monkeypatch.setattr(Ledger, "_next", late)
+        assert slow.spend({"dp": 0.01}).number == overtaken[0].number + 1
 
 
 def spender(path, first):
@@ -301,8 +374,8 @@ def test_releases_that_show_their_input_or_moments_are_composed_as_before():
     kinds = texts(np.linspace(0.1, 0.9, 10).tolist())
     known = profile_text(PrivacyProfile.zcdp(0.01))  # no losses are known, only their moments
     parts = dict.fromkeys([*kinds, known], 1)
-    assert Composer(DELTA, never).epsilon(parts) == composed_epsilon(parts, DELTA)
+    assert Composer(DELTA, None).epsilon(parts) == composed_epsilon(parts, DELTA)
     shows = profile_text(PrivacyProfile.of([[1.0, 0.0], [0.0, 1.0]]))
-    assert Composer(DELTA, never).epsilon(dict.fromkeys([*kinds, shows], 1)) == math.inf
+    assert Composer(DELTA, None).epsilon(dict.fromkeys([*kinds, shows], 1)) == math.inf
     hidden = texts(np.linspace(0.1, 0.9, 10), [2e-6] * 10)  # more than delta together
-    assert Composer(DELTA, never).epsilon(dict.fromkeys(hidden, 1)) == math.inf
+    assert Composer(DELTA, None).epsilon(dict.fromkeys(hidden, 1)) == math.inf

@@ -129,5 +129,5 @@ def test_releases_and_counts_say_what_they_spend():
     counts.spend(fp.mechanisms.GeometricCount(1000, 0.5))
     assert counts.spent["dp"] == 0.5
     assert 500.0 <= counts.spent["strong-dp"] < 500.0 + 1e-9
-    with pytest.raises(fp.InvalidInput, match="got a GeometricCount; give its channel"):
+    with pytest.raises(fp.InvalidInput, match=r"got a GeometricCount\. Give its channel"):
         fp.dp_level(fp.mechanisms.GeometricCount(1000, 0.5))

@@ -4,18 +4,22 @@ import asyncio
 import itertools
 import json
 import logging
+import os
+import pickle
+import signal
 import threading
+import time
 from datetime import timedelta
 
 import pytest
 
 import fastpriv as fp
-from fastpriv.accounting import Ledger, PrivacyProfile
+from fastpriv.accounting import Ledger, PrivacyFilter, PrivacyOdometer, PrivacyProfile
 from fastpriv.accounting.ledger import ledger as module
 from fastpriv.accounting.ledger.budget import Budget
 from fastpriv.accounting.ledger.store import LostConnection
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
-from postgres_server import schema
+from postgres_server import NoServer, Server, schema
 
 CURVE = {"approximate-dp": (20.0, 1e-6)}
 NOISE = PrivacyProfile.gaussian(5.0)
@@ -176,8 +180,8 @@ def test_nobody_waits_while_another_one_composes(place, monkeypatch):
     """A spend that thinks for long holds no lock, and sees what was spent meanwhile."""
     charges, thinking, go, calls = Budget.charges, threading.Event(), threading.Event(), []
 
-    def slow(self, before, offer, count):
-        result = charges(self, before, offer, count)
+    def slow(self, before, *given):
+        result = charges(self, before, *given)
         if threading.current_thread() is thinker:
             calls.append(before.spends)
             thinking.set()
@@ -203,19 +207,23 @@ def test_nobody_waits_while_another_one_composes(place, monkeypatch):
         ledger.verify()
 
 
-def test_somebody_who_is_always_late_gets_through(place, monkeypatch):
+@pytest.mark.parametrize(("brief", "others"), [(1.0, [1]), (0.0, [1, 2, 3])])
+def test_somebody_who_is_always_late_gets_through(place, monkeypatch, brief, others):
+    """At once if composing is brief, otherwise after some attempts while nobody waits."""
     monkeypatch.setattr(module, "_ATTEMPTS", 3)
+    monkeypatch.setattr(module, "_BRIEF", brief)
     with Ledger.open(place, CURVE) as slow, Ledger.open(place) as fast:
-        compose, late = Budget.composed, []
+        next_of, late = Ledger._next, []
 
-        def busy(self, parts):
-            if self is slow._budget and len(late) < 3:
+        def busy(self, *given):
+            if self is slow and not slow._store._writing:
                 late.append(fast.spend(NOISE).number)
-            return compose(self, parts)
+            return next_of(self, *given)
 
-        monkeypatch.setattr(Budget, "composed", busy)
-        assert slow.spend(NOISE).number == 4
-        assert late == [1, 2, 3]
+        fast.spend(NOISE, dry_run=True)  # kernels are loaded
+        monkeypatch.setattr(Ledger, "_next", busy)
+        assert slow.spend(NOISE).number == len(others) + 1
+        assert late == others
 
 
 def test_threads_share_a_budget_and_keys(place):
@@ -478,3 +486,132 @@ def test_a_count_by_position_is_not_taken_as_a_prior(make, mechanism):
     with pytest.raises(InvalidInput, match="Did you mean count=1954"):
         ledger.spend(mechanism, 1954)
     assert len(ledger) == 0
+
+
+# Filters and odometers.
+
+
+def test_a_filter_is_opened_again(place, tmp_path):
+    with PrivacyFilter.open(place, 2.0, 1e-6, relation="add-or-remove") as budget:
+        first = budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me")
+        assert budget.spend(PrivacyProfile.gaussian(20.0), 3, "a", key="k", actor="me") == first
+        with pytest.raises(InvalidInput, match="belongs to spend 1"):
+            budget.spend(0.1, key="k")
+        assert budget.spend(0.1, dry_run=True).digest is None
+        left = budget.remaining
+        read = pickle.loads(pickle.dumps(budget))
+        assert read.remaining == left
+        read.close()
+    with PrivacyFilter.open(place) as budget, PrivacyFilter.open(place, 2.0, 1e-6) as other:
+        assert budget.remaining == left == PrivacyFilter.from_dict(budget.to_dict()).remaining
+        assert (budget.epsilon, budget.rule, budget.relation) == (2.0, "zcdp", "add-or-remove")
+        assert [(r.label, r.count, r.actor) for r in other.history()] == [("a", 3, "me")]
+        with pytest.raises(BudgetExceeded, match="zcdp"):
+            other.spend(1.5)
+        other.spend(0.1)
+        assert budget.remaining["rho"] < left["rho"]
+        budget.ledger.verify()
+    for wrong in (
+        lambda: PrivacyFilter.open(place, 3.0, 1e-6),
+        lambda: PrivacyFilter.open(place, 2.0, 1e-6, rule="basic"),
+        lambda: PrivacyOdometer.open(place),
+    ):
+        with pytest.raises(InvalidInput, match="must be of"):
+            wrong()
+    Ledger.open(tmp_path / "ledger", {"dp": 1.0}).close()
+    with pytest.raises(InvalidInput, match="no filter"):
+        PrivacyFilter.open(tmp_path / "ledger")
+
+
+def test_the_budget_of_a_filter_is_its_guarantee(place):
+    """An amendment would leave an (epsilon, delta) on the filter that its steps exceed."""
+    with PrivacyFilter.open(place, 1.0, 1e-6) as budget:
+        with Ledger.open(place) as other:
+            for ledger in (budget.ledger, PrivacyOdometer().ledger, other):
+                with pytest.raises(InvalidInput, match="whose guarantee is its budget"):
+                    ledger.amend({"zcdp": 100, "delta": 0}, actor="a", reason="b")
+        assert not budget.admits(5.0)
+
+
+def test_an_odometer_is_opened_again(place):
+    twin = PrivacyOdometer()
+    twin.spend(0.3, 2)
+    with PrivacyOdometer.open(place) as odometer:
+        odometer.spend(0.3, 2, key="k")
+        odometer.spend(0.3, 2, key="k")
+    with PrivacyOdometer.open(place) as odometer:
+        assert odometer.epsilon(1e-6) == twin.epsilon(1e-6)
+        assert len(odometer.history()) == 1
+        odometer.ledger.verify()
+        assert PrivacyOdometer.from_dict(odometer.to_dict()).rho == odometer.rho == twin.rho
+    with pytest.raises(InvalidInput, match="must be of"):
+        PrivacyFilter.open(place, 1.0)
+
+
+@pytest.mark.parametrize("rule", ["basic", "zcdp"])
+def test_threads_share_a_filter(place, rule):
+    """Two objects of one filter, four threads each: exactly what fits is admitted."""
+    with PrivacyFilter.open(place, 1.0, 1e-6, rule=rule) as one, PrivacyFilter.open(place) as other:
+        twin, room = PrivacyFilter(1.0, 1e-6, rule=rule), 0
+        while twin.admits(0.05):
+            room += len([twin.spend(0.05)])
+        admitted, failed = [], []
+
+        def work(mine, name):
+            try:
+                for k in range(room):
+                    admitted.append(mine.spend(0.05, key=f"{name} {k}").number)
+            except BudgetExceeded:
+                pass
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=((one, other)[j % 2], j)) for j in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert sorted(admitted) == list(range(1, room + 1))
+        assert one.remaining == other.remaining == twin.remaining
+        one.ledger.verify()
+
+
+# A server that does not answer.
+
+
+@pytest.fixture
+def own_server():
+    """A server that a test may freeze."""
+    pytest.importorskip("psycopg")
+    try:
+        server = Server()
+    except NoServer as error:
+        pytest.skip(str(error))
+    yield server
+    server.close()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_frozen_is_an_error_after_the_timeout(own_server):
+    """It holds the connection but answers nothing, so its own timeouts do not help."""
+    place = schema(own_server.address, "frozen")
+    with Ledger.open(place, {"dp": 1.0}, timeout=2.0) as ledger:
+        ledger.spend({"dp": 0.25}, key="before")
+        processes = own_server.processes()
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            for ask in (lambda: ledger.spend({"dp": 0.25}, key="job"), lambda: ledger.spent):
+                begun = time.monotonic()
+                with pytest.raises(LedgerError, match=r"not answer|reached"):
+                    ask()
+                assert time.monotonic() - begun < 20.0
+            with pytest.raises(LedgerError, match="reached"):
+                Ledger.open(place, timeout=2.0)
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+        assert ledger.spend({"dp": 0.25}, key="job").number == 2
+        assert (len(ledger), ledger.spent) == (2, {"dp": 0.5})
+        ledger.verify()

@@ -48,3 +48,12 @@ def test_a_table_of_nothing_writes_nothing():
 def test_refused_in_words(call):
     with pytest.raises(fp.FastprivError):
         call()
+
+
+def test_levels_next_to_the_largest_loss():
+    """The saddle point grows without limit there; the bound stays close to zero."""
+    once = P.laplace(1.0)
+    assert once.self_compose(100).delta(100.0).upper < 1e-42
+    mixed = once.self_compose(3).compose(P.laplace(2.0).self_compose(2))
+    assert mixed.delta(4.0).upper < 1e-15
+    assert abs(mixed.epsilon(1e-14).upper - 4.0) < 1e-8

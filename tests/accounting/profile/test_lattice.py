@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from fastpriv.accounting import PrivacyProfile
 from fastpriv.accounting.profile.discrete import DiscreteLosses
 from fastpriv.accounting.profile.engines import lattice
 
@@ -114,3 +115,12 @@ def test_steps_that_are_added_one_by_one_are_fewer():
     with pytest.raises(lattice.TooMuchWork):
         lattice.listed([(measure, 10_000)], 0.1, True)
     assert lattice.listed([(measure, 500)], 0.1, True).value(40.0) > 0.0
+
+
+def test_steps_without_losses_count_in_waves():
+    noise = PrivacyProfile.discrete_gaussian(300.0).self_compose(10**4)
+    both = noise.compose(PrivacyProfile.from_epsilon_delta(0.0, 0.1))
+    alone, answer = noise.delta(0.5), both.delta(0.5)
+    assert answer.lower <= 0.1 + 0.9 * alone.upper
+    assert answer.upper >= 0.1 + 0.9 * alone.lower
+    assert answer.width <= 1e-8

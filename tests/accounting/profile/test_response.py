@@ -151,7 +151,7 @@ def test_levels_beyond_arithmetic(epsilon):
             assert found.upper >= min(k * mpf(epsilon), mpf(1.7e308)) * (m > 1)
             assert other.delta(0.0).upper >= (0.3 if m > 1 and epsilon > 1 else 0.0)
             assert other.epsilon(1e-6).upper >= (epsilon * (m > 1) > 1) * epsilon
-    with pytest.raises(fp.InvalidInput, match="releases of a kind"):
+    with pytest.raises(fp.InvalidInput, match="steps of one kind"):
         response(2, 0.5).self_compose(10**400)
 
 

@@ -92,3 +92,22 @@ def test_no_finite_lower_end_is_infinite():
     channel = fp.TiltedChannel(fp.Uniform(1, 2), 745.0)
     assert P.of(channel).delta(745.0).lower == 0.0
     assert P.of(channel).epsilon(0.0).lower <= 745.0
+
+
+def test_a_subnormal_lower_bound_of_one_sampled_step_holds():
+    # delta is 1.7457e-323: four subnormals, 1.976e-323, are more.
+    answer = fp.accounting.PrivacyProfile.gaussian(7.21363, 0.00214496).delta(0.354495)
+    assert answer.lower <= 1.5e-323
+    assert answer.upper >= 2e-323
+
+
+@pytest.mark.slow
+def test_a_grid_whose_windows_do_not_meet_has_no_lower_bound():
+    of = fp.accounting.PrivacyProfile
+    answer = (
+        of.from_epsilon_delta(0.20756)
+        .poisson_subsampled(0.00837626)
+        .compose(of.from_epsilon_delta(0.0330312, 5.61844e-12).self_compose(2), of.laplace(1.05048))
+    )
+    level = answer.epsilon(4.13849e-09)
+    assert 0.0 < level.lower <= level.upper < 1.1

@@ -199,7 +199,7 @@ def test_hashes_collide_as_often_as_said():
         (lambda: fp.HashingChannel(1 << 23, 1.0), "at most"),
         (lambda: fp.HashingChannel(K, 1.0, g=997), "transforms over"),
         (lambda: fp.SubsetChannel(9, 1.0).support_counts([[1, 2, 3]]), "shape"),
-        (lambda: fp.HadamardChannel(9, 1.0).support_counts([99]), "out of range"),
+        (lambda: fp.HadamardChannel(9, 1.0).support_counts([99]), "range of outputs"),
         (lambda: fp.SubsetChannel(9, 1.0, 2).support_counts([[1, 1]]), "increasing"),
         (lambda: fp.SubsetChannel(40, 1.0).matrix(), "matrix of SubsetChannel"),
         (lambda: fp.UnaryChannel(5, 0.0).variance(), "cannot be undone"),

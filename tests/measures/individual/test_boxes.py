@@ -131,9 +131,9 @@ def test_boxes_of_independent_rows():
 def test_sizes_and_sets_that_are_refused():
     channel = fp.HammingChannel(2, 2, 1.0)
     for priors, word in (
-        (fp.PriorSet.iid_interval(3, 0.1), "priors are on"),
-        (fp.PriorSet.box([0.0] * 3, [1.0] * 3), "over 3 databases"),
-        (fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 3), "priors are on"),
+        (fp.PriorSet.iid_interval(3, 0.1), "on the same databases"),
+        (fp.PriorSet.box([0.0] * 3, [1.0] * 3), "got 3"),
+        (fp.PriorSet.row_box([0.1] * 2, [0.9] * 2, 3), "on the same databases"),
     ):
         with pytest.raises(fp.InvalidInput, match=word):
             fp.individual_capacity(channel, priors)

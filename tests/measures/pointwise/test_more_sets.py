@@ -237,7 +237,7 @@ def test_entropies():
 
 def test_sizes_and_rows_that_are_refused():
     """In words, and at once."""
-    with pytest.raises(fp.InvalidInput, match="no distribution lies in the box"):
+    with pytest.raises(fp.InvalidInput, match="no distribution lies between"):
         fp.PriorSet.row_box([0.6, 0.6], [0.7, 0.7], 3)
     with pytest.raises(fp.TooLarge, match="corners"):
         fp.pml_level(

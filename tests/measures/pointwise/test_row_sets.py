@@ -197,7 +197,7 @@ def test_rows_of_single_outputs():
     assert independent == pytest.approx(np.ones(4))
     with pytest.raises(fp.InvalidInput, match="largest leakage"):
         fp.row_pml(channel, fp.PriorSet.iid_interval(2, 0.1), 0)
-    with pytest.raises(fp.InvalidInput, match="over 3 databases"):
+    with pytest.raises(fp.InvalidInput, match="got 3"):
         fp.row_pml(channel, fp.PriorSet.all(3), 0)
     certain = fp.PriorSet.polytope([[0, 0, 1, 1]], [0.0])  # row 0 is 0
     assert fp.pml_level(fp.Channel(channel.matrix(), [2, 2]), certain, row=0) == 0.0
@@ -273,12 +273,12 @@ def test_given_over_large_sets():
 def test_sets_that_are_refused():
     channel = fp.HammingChannel(2, 2, 1.0)
     for priors, given_, word in (
-        (fp.PriorSet.bernoulli_interval(2, 0.1), {0: 1}, "no algorithm"),
+        (fp.PriorSet.bernoulli_interval(2, 0.1), {0: 1}, "if an event is given"),
         (fp.PriorSet.all(4), [False] * 4, "no database"),
         (fp.PriorSet.all(4), [True] * 3, "boolean array"),
-        (fp.PriorSet.all(4), {0: 2}, "takes values"),
-        (fp.PriorSet.polytope([[0, 0, 1, 1]], [0.0]), {0: 1}, "no prior"),
-        (fp.PriorSet.all(5), {0: 1}, "over 5 databases"),
+        (fp.PriorSet.all(4), {0: 2}, "for record 0"),
+        (fp.PriorSet.polytope([[0, 0, 1, 1]], [0.0]), {0: 1}, "none allows it"),
+        (fp.PriorSet.all(5), {0: 1}, "got 5"),
     ):
         with pytest.raises(fp.InvalidInput, match=word):
             fp.conditional_pml(channel, priors, given_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fastpriv._core.rounding import roundoff
+from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv.accounting.profile.composition import Bounds, Composition, tilt_at
 from fastpriv.accounting.profile.engines.contour import CONTOUR
 from fastpriv.accounting.profile.losses import Directed, NoBound
@@ -52,7 +52,7 @@ def curve_of_one(one: Directed, t: float) -> Bounds:
         each = [(w, curve_of_one(Directed(part, flipped), t)) for w, part in step.choices]
         low, high = (math.fsum(w * bounds[i] for w, bounds in each) for i in (0, 1))
         slack = roundoff(16.0) + 2.0 * step.slack
-        return low * (1.0 - slack), min(high * (1.0 + slack), 1.0)
+        return lowered(low * (1.0 - slack), 4.0), min(raised(high * (1.0 + slack), 4.0), 1.0)
     if isinstance(step, GaussianMixture) and not step.down and len(step.up) == 1:
         try:
             return _amplified(step, t, one.flipped)
@@ -81,6 +81,7 @@ def _amplified(step: GaussianMixture, t: float, flipped: bool) -> Bounds:
     off = roundoff(16.0) * (1.0 + level) * (level > 0.0) + slack
     made = CONTOUR.prepare(noise, level, tilt_at(noise.terms, level))
     low, high = made.bounds(level + off)[0], made.bounds(max(level - off, 0.0))[1]
-    return low * factor * (1.0 - 2.0 * slack), min(
-        high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0
+    return (
+        max(low * factor * (1.0 - 2.0 * slack) - 1e-322, 0.0),  # a subnormal product may round up
+        min(high * factor * (1.0 + 2.0 * slack) + 1e-322, 1.0),
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from fastpriv._core.rounding import raised, roundoff
+from fastpriv import kernels
+from fastpriv._core.rounding import ULP, raised, roundoff
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.composition import (
     Composition,
@@ -59,6 +61,12 @@ _NOT_NEEDED = 100.0
 _FIRST = 1 << 9
 #: Relative error of the moments allowed for quadrature, summed over steps.
 _TOLERANCE = 2.0**-54
+#: For estimates without bounds: the period in standard deviations, the negative logarithm of the
+#: aliases, the number of angles of the first trial, and the relative size of a term left out.
+_PERIOD = 24.0
+_NEAR = 24.0
+_NEAR_ANGLES = 1 << 5
+_NEAR_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -78,13 +86,17 @@ class Line:
     #: Chernoff's bound on a part of delta that is not in the integral, where there is one.
     apart: tuple[float, float] | None = None
 
+    @cached_property
+    def _parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Real and imaginary parts, sizes and relative errors, as a kernel takes them."""
+        real, imaginary = self.values.real.copy(), self.values.imag.copy()
+        return real, imaginary, self.weights, self.errors
+
     def bounds(self, t: float) -> tuple[float, float]:
         """Return a lower and an upper bound on delta(t), not counting infinite losses."""
-        turn = self.angles * t
-        terms = self.values * (np.cos(turn) - 1j * np.sin(turn))
-        total = self.tau / math.pi * float(terms.real.sum())
-        sizes = self.weights * (self.errors + roundoff(16.0 + 4.0 * np.abs(turn)))
-        error = self.tau / math.pi * float(sizes.sum()) * (1.0 + 1e-9) + self.cut
+        total, error = kernels.turned_total(*self._parts, self.angles, float(t), ULP)
+        total *= self.tau / math.pi
+        error = self.tau / math.pi * error * (1.0 + 1e-9) + self.cut
         shift = self.c * t
         log = self.log_top - shift
         slack = self.top_error + roundoff(8.0) * (abs(self.log_top) + abs(shift) + abs(log) + 8.0)
@@ -163,6 +175,29 @@ def rough_log_delta(terms: Terms, t: float, c: float) -> float:
     K, _, curve = cumulant(terms, c)
     wide = curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
     return min(K - c * t - math.log(c * (1.0 + c)) - 0.5 * math.log(2.0 * math.pi * wide), 0.0)
+
+
+def near_log_delta(terms: Terms, t: float, c: float) -> float:
+    """Return ln delta(t) to about ten digits, without error bounds; NaN if many angles matter.
+
+    The period of the trapezoidal rule is so long that aliases are about e^-24 of delta if the
+    tilted losses have a light tail.
+    """
+    K, _, curve = cumulant(terms, c)
+    wide = math.sqrt(curve + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2)
+    period = max(_PERIOD * wide, (_NEAR - rough_log_delta(terms, t, c)) / c)
+    tau, count = 2.0 * math.pi / period, _NEAR_ANGLES
+    while count <= _FIRST:
+        angles: Floats = tau * np.arange(count, dtype=np.float64)
+        logs = sum(k * term.log_moments(c, angles, _NEAR_TOLERANCE)[0] for term, k in terms)
+        s = c + 1j * angles
+        with np.errstate(under="ignore"):
+            values = np.exp(logs - K - 1j * t * angles) / (s * (1.0 + s))
+        total = float(values.real.sum()) - 0.5 * float(values[0].real)
+        if total > 0.0 and float(np.abs(values[-4:]).max()) < _NEAR_TOLERANCE * total:
+            return K - c * t + math.log(tau / math.pi * total)
+        count *= 4
+    return math.nan
 
 
 def _line(

@@ -139,6 +139,8 @@ class Processed:
 
     def value(self, t: float) -> float:
         """Return the best lower bound over the starting points near t."""
+        if not len(self.tails_p):  # the windows of P and Q do not meet
+            return 0.0
         # The ratio of the tilted P and Q estimates the difference of sums of points and losses.
         ratio = float(self.log_q - self.log_p)
         middle = min(max(round((t + ratio) / self.h) - self.start, 0), len(self.tails_p) - 1)

@@ -199,7 +199,7 @@ def likely_level(parts: Composition, rest: float) -> float:
     pairs = _mixtures(parts)
 
     def likely(t: float) -> bool:
-        return sum(k * pair.delta(t, False)[1] for pair, k in pairs) > rest
+        return sum(k * pair.rough_delta(t) for pair, k in pairs) > rest
 
     low, high = 0.0, 1.0
     while likely(high) and high < 1e3:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from fastpriv.accounting.profile.composition import Bounds, Composition, Prepare
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Releases
 from fastpriv.accounting.profile.losses import TooMuchWork
 
-# The law of a sum of many independent steps on a lattice, tilted so that a far tail is its
+# The distribution of a sum of many independent steps on a lattice, tilted so that a far tail is its
 # middle.
 #
 # With tilt s the masses p(j) become p(j) e^(s j) / M(s): the sum of k steps has mass M(s)^k e^(-s
@@ -143,7 +143,7 @@ def _window(parts: list[Steps], laws: list[Floats], s: Tilt) -> tuple[int, int, 
     for part, law in zip(parts, laws, strict=True):
         mean = float((law * part.at).sum())
         variance += part.count * float((law * (part.at - mean) ** 2).sum())
-    # The first turn is best for a bell; the law of a few rare steps asks for smaller ones.
+    # The first turn is best for a bell; the distribution of a few rare steps asks for smaller ones.
     start = math.sqrt(2.0 * OUTSIDE / variance) if variance > 0.0 else math.inf
     at, low, high = _cumulant(parts, s), least, most
     for turn in min(start, OUTSIDE) * 0.2 ** np.arange(TURNS):
@@ -220,7 +220,7 @@ def placed(low: int, high: int, centre: int, length: int) -> Ints:
 def _transformed(
     parts: list[Steps], laws: list[Floats], modes: list[int], length: int, fuzz: float
 ) -> tuple[Floats, float]:
-    """The same as ``_inverse`` by transforms of the laws of the steps, which are many.
+    """The same as ``_inverse`` by transforms of the distributions of the steps, which are many.
 
     Every output of a transform is off by at most 8 L units of the sum of its inputs, here one.
     Where factors are off by e, their product is by at most prod (|phi| + e) - prod |phi|.
@@ -260,8 +260,6 @@ _OMITTED = -60.0
 _WAVES, _PRODUCTS = 1 << 12, 1 << 23
 #: Mass of a step that is not transformed.
 _NEGLIGIBLE = 1e-30
-#: Number of waves that are summed at once.
-_TOGETHER = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +329,27 @@ class Waves:
             return math.exp(-a * x) * sums, math.exp(-a * x) * size
 
 
+class _Recent:
+    """The last waves: the lower and the upper bound of the same losses share them."""
+
+    def __init__(self) -> None:
+        self._last: tuple[list[tuple[object, ...]], Waves, Releases] | None = None
+
+    def waves(self, releases: Releases, s: float, moved: float, error: float) -> Waves:
+        """Return an upper bound for steps on one lattice."""
+        key: list[tuple[object, ...]] = [(s, moved, error)]
+        key += [(id(m.losses), id(m.logs), m.step, k) for m, k in releases]
+        last = self._last
+        if last is None or last[0] != key:
+            parts = [Steps(m.multiples, m.logs, k) for m, k in releases]
+            made = waves(parts, releases[0][0].step, s, moved, error, True)
+            last = self._last = key, made, releases  # kept, so that identities stay theirs
+        return last[1]
+
+
+_RECENT = _Recent()
+
+
 def waves(parts: list[Steps], h: float, s: float, moved: float, error: float, up: bool) -> Waves:
     """Return a bound for steps on one lattice; TooMuchWork if many angles matter."""
     offset = sum(part.count * int(part.at[0]) for part in parts)
@@ -362,7 +381,9 @@ def waves(parts: list[Steps], h: float, s: float, moved: float, error: float, up
     off = roundoff(64.0) + fuzz + _NEGLIGIBLE * max(len(law) for law in laws)
     for part, law, mode in zip(parts, laws, modes, strict=True):
         keep = law > _NEGLIGIBLE
-        phi = _at_angles(part.at[keep] - mode, law[keep], length, number)
+        sums = np.empty((2, number))
+        kernels.wave_sums(part.at[keep] - mode, law[keep], length, sums)
+        phi = sums[0] + 1j * sums[1]
         size = np.maximum(np.abs(phi), 1e-300)
         log += part.count * np.log(size)
         more += part.count * np.log1p(off / size)
@@ -391,22 +412,6 @@ def waves(parts: list[Steps], h: float, s: float, moved: float, error: float, up
         outside,
         moved,
     )
-
-
-def _at_angles(at: Ints, law: Floats, length: int, number: int) -> NDArray[np.complex128]:
-    """Return sum of law e^(2 pi i m at / length) for m = 0, 1, ...
-
-    Every wave is a product of two, each good to a few units, and numpy adds in pairs.
-    """
-
-    def turned(m: Ints) -> NDArray[np.complex128]:
-        around = m[:, None] * at % length
-        around = np.where(around > length // 2, around - length, around)
-        return np.asarray(np.exp((2j * np.pi / length) * around))
-
-    near = turned(np.arange(_TOGETHER))
-    sums = [(near * (law * far)).sum(axis=1) for far in turned(np.arange(0, number, _TOGETHER))]
-    return np.concatenate(sums)[:number]
 
 
 # Bounds on delta(t) of many steps from enumerated losses.
@@ -562,8 +567,8 @@ def listed(releases: Releases, s: float, up: bool) -> Bound:
     for measure, count in releases:
         error += count * measure.error
         if measure.step > 0.0:
-            steps = Steps(measure.multiples, measure.logs, count)
-            lattices.setdefault(measure.step, []).append(steps)
+            kind = Steps(measure.multiples, measure.logs, count)
+            lattices.setdefault(measure.step, []).append(kind)
             continue
         tilted, log, fuzz = _tilt(measure, s)
         log_total += count * log
@@ -582,7 +587,9 @@ def listed(releases: Releases, s: float, up: bool) -> Bound:
     for h, kinds in lattices.items():
         if len(lattices) == 1 and not joined and any(part.many for part in kinds):
             with suppress(TooMuchWork):
-                return waves(kinds, h, s, moved, error, up)
+                steps = [(m, k) for m, k in releases if m.step > 0.0]
+                made = _RECENT.waves(steps, s, moved, error)
+                return replace(made, up=up, log_total=made.log_total + log_total)
         law = tilted_law(kinds, np.longdouble(s) * np.longdouble(h))
         joined.append(on_lattice(law, h, up))
         log_total += law.log_total

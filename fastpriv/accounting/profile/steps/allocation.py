@@ -665,7 +665,7 @@ _LOG_REACH = 13.0
 _LOG_NEAR = 9.0
 #: Smallest distance of ln Y that counts as a standard deviation: all ratios may be equal.
 _LEAST_UNIT = 1e-6
-#: Share of the points of a law that a standard deviation of ln Y has away from there.
+#: Share of the points of a distribution that a standard deviation of ln Y has away from there.
 _FAR_SHARE = 1.0 / 50.0
 #: Relative error of differences of normal probabilities.
 _CELL = 2e-12
@@ -675,7 +675,7 @@ _LOST = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """A law on rising points, and mean that went to infinity.
+    """A distribution on rising points, and mean that went to infinity.
 
     Chances are known up to a relative ``error``, values up to a relative ``off``.
     """
@@ -793,13 +793,13 @@ def _points(first: Sums, second: Sums, unit: float, size: int) -> Floats:
 
 
 def _rough(law: Sums) -> tuple[Floats, Floats]:
-    """A few points of a law."""
+    """A few points of a distribution."""
     starts = np.arange(0, len(law.values), max(len(law.values) // 256, 1))
     return law.values[starts], np.add.reduceat(law.chances, starts)
 
 
 def _added(first: Sums, second: Sums, unit: float, size: int, up: bool) -> Sums:
-    """The law of a sum of independent numbers, on points of its own."""
+    """The distribution of a sum of independent numbers, on points of its own."""
     points = _points(first, second, unit, size)
     count = len(points)
     chances, means, terms = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)

@@ -671,8 +671,8 @@ def discrete_gaussian(sigma: float, sensitivity: int) -> FiniteStep:
         both = np.concatenate([mirrored[::-1], middle, masses])
     # The lattice step is rounded to a double; ``off`` bounds the resulting error of the losses.
     off = (float(abs(fine - step)) + 4.0 * FINE * step) * float(np.abs(multiples).max())
-    upper = DiscreteLosses(losses.astype(np.float64), both, infinite, error, step, off=off)
     lower = DiscreteLosses(losses.astype(np.float64), both, 0.0, error, step, off=off)
+    upper = replace(lower, infinite=infinite)
     return FiniteStep(lower, upper, ("discrete-gaussian", sigma, sensitivity))
 
 

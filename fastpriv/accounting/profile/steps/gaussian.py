@@ -14,7 +14,6 @@ from fastpriv._core.rounding import roundoff
 from fastpriv._core.search import bisect
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.losses import (
-    ROUGH,
     Cells,
     Complexes,
     ContinuousStep,
@@ -42,7 +41,6 @@ from fastpriv.accounting.profile.losses import (
 _TURN = 0.85 * math.pi
 #: Heights of the strip that are tried, relative to the largest height.
 _HEIGHTS: Floats = np.asarray(0.8 ** np.arange(16.0))
-_FEW_HEIGHTS: Floats = _HEIGHTS[::5]
 #: Maximum number of quadrature points.
 _POINTS = 1 << 20
 #: Number of cells on which total variations are bounded.
@@ -52,8 +50,6 @@ _LIFTED = 1 << 10
 #: Decrease of the log-integrand beyond these cells, per unit of the noise.
 _STEEP = 16.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-#: Distance from the window of an integrand at which a guide may leave it out, in units of noise.
-_GUIDE_REACH = 8.5
 
 #: Number of equally long arrays of a quadrature; the cache of quadratures is limited to 64 MB.
 _ARRAYS = 5
@@ -257,15 +253,13 @@ class GaussianMixture(ContinuousStep):
 
         return _RULES.get((self, c, angle, tolerance, eta), make)
 
-    def _spacing(
-        self, c: float, angle: float, far: float, eta: float, heights: Floats = _HEIGHTS
-    ) -> tuple[float, float]:
+    def _spacing(self, c: float, angle: float, far: float, eta: float) -> tuple[float, float]:
         """Return the widest spacing with an error of e^-far, and the height that proves it."""
         widest = _TURN / max(self.a, self.b)
         widest = min(widest, math.sqrt(2.0 * far) + 1.0, eta * math.sqrt(2.0 * far))
         # The error of the trapezoidal rule is 2 / (e^(2 pi d/h) - 1) times the mean at height d.
         best = (0.0, 0.0)
-        for d in (widest * heights).tolist():
+        for d in (widest * _HEIGHTS).tolist():
             exponent = far + 2.0 + self._strip(c, d) + angle * (self.a + self.b) * d
             best = max(best, (2.0 * math.pi * d / (exponent + 0.5 * (d / eta) ** 2), d))
         return best
@@ -317,20 +311,12 @@ class GaussianMixture(ContinuousStep):
         tilted, plain = logs + c * losses, np.concatenate([logs, logs + losses])
         return float(np.logaddexp.reduce(tilted)), float(np.logaddexp.reduce(plain))
 
+    @lru_cache(maxsize=256)  # noqa: B019  (pairs are few and small)
     def cumulant(self, c: float) -> tuple[float, float, float]:
         """Return ln Phi(c) and its first two derivatives; used only to guide the search."""
-        low, high = self._window(c, _GUIDE_REACH)
-        low = min(low, -self.b - _GUIDE_REACH)
-        high = high if self.cut < math.inf else max(high, self.a + _GUIDE_REACH)
-        h = self._spacing(c, 0.0, math.log(1.0 / ROUGH), math.inf, _FEW_HEIGHTS)[0]
-        count = math.ceil((high - low) / min(h, 0.01 if self.cut < math.inf else h)) + 1
-        if not count <= _POINTS:
-            raise TooMuchWork
         out = np.empty(3)
-        kernels.mixture_cumulant(
-            c, low, (high - low) / (count - 1), *self._A.plain, *self._B.plain,
-            self.cut < math.inf, np.empty((3, count)), out,
-        )  # fmt: skip
+        if not kernels.mixture_cumulant(c, *self._A.plain, *self._B.plain, self.cut, _POINTS, out):
+            raise TooMuchWork
         if not np.isfinite(out).all():
             raise OutOfRange
         value, slope, curve = out.tolist()
@@ -456,6 +442,16 @@ class GaussianMixture(ContinuousStep):
                 break
             low, high = first, last
         return high
+
+    def rough_delta(self, t: float) -> float:
+        """Return delta(t) of one step, not rounded; used only to guide the search."""
+        if len(self.up) == 1 and not self.down:
+            ((shift, q),) = self.up
+            level = math.log1p(math.expm1(t) / q) if t < 700.0 else t - math.log(q)
+            y = level / shift + 0.5 * shift
+        else:
+            y = self.output(t)
+        return self._A.tail(y, 1.0) - math.exp(min(t, 700.0)) * self._B.tail(y, -1.0)
 
     def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
         """Bound delta(t) = P(x > y) - e^t Q(x > y) of one step; the loss at y is t."""

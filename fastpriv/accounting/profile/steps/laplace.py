@@ -16,10 +16,12 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases
 from fastpriv.accounting.profile.losses import (
     Cells,
+    Complexes,
     ContinuousStep,
     Nodes,
     TooMuchWork,
     gauss_legendre,
+    log1p_with_error,
 )
 
 # Pairs with losses on an interval: Laplace noise and mechanisms of bounded range.
@@ -66,6 +68,18 @@ class Interval(ContinuousStep):
             return np.zeros(0), np.zeros(0)
         return np.array([-self.e, self.e]), np.array([math.log(0.5), math.log(0.5) - self.e])
 
+    def log_moments(self, c: float, angles: Floats, tolerance: float) -> tuple[Complexes, Floats]:
+        """Return ln Phi(c + i angle), and bounds on its error; in closed form without sampling."""
+        if self.q < 1.0:
+            return super().log_moments(c, angles, tolerance)
+        return _log_moments(self.e, self.atoms, c, angles)
+
+    def cumulant(self, c: float) -> tuple[float, float, float]:
+        """Return ln Phi(c) and its first two derivatives; used only to guide the search."""
+        if self.q < 1.0:
+            return super().cumulant(c)
+        return _cumulant(self.e, self.atoms, c)
+
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def nodes(self, c: float, angle: float, tolerance: float) -> Nodes:
         """Return Gauss-Legendre rules on panels, with errors 64/15 M r^-2n/(1 - r^-2)."""
@@ -91,23 +105,27 @@ class Interval(ContinuousStep):
         return Nodes(logs, losses, fuzz, off, remainder)
 
     def _remainder(self, c: float, angles: Floats, middles: Floats, half: float) -> Floats:
-        """Bound the error of the rules by the integrand on ellipses with |Im l| <= y < pi."""
+        """Bound the error of the rules by the integrand on ellipses with |Im l| <= y < pi.
+
+        Any ellipse gives a bound at all angles: the best one of each of the outer angles is used.
+        """
+        r = _ELLIPSES[0.5 * half * (_ELLIPSES - 1.0 / _ELLIPSES) <= 2.6]
+        if not len(r):
+            return np.full(len(angles), math.inf)
+        y, x = 0.5 * half * (r - 1.0 / r), (0.5 * half * (r + 1.0 / r))[:, None]
+        factor = math.log(64.0 / 15.0 * half) - 2.0 * _RULE * np.log(r) - np.log1p(-(r**-2.0))
+        turned = -np.log(np.cos(0.5 * y)) * (max(-c, 0.0) if self.q < 1.0 else 0.0)
+        # The mean over panels of the maximum on their ellipses.
+        low, high = self._losses(middles - x)[0], self._losses(middles + x)[0]
+        start = self.log_density - 0.5 * (middles - x + self.e)
+        tilted = np.logaddexp.reduce(start + np.maximum(c * low, c * high), axis=1)
+        plain = np.logaddexp.reduce(start + np.maximum(high, 0.0), axis=1) + factor
+        tilted += turned + factor
+        size = np.log(2.0 * (abs(c) + angles) + 1.0)
         best = np.full(len(angles), math.inf)
-        for r in _ELLIPSES.tolist():
-            y, x = 0.5 * half * (r - 1.0 / r), 0.5 * half * (r + 1.0 / r)
-            if y > 2.6:
-                break
-            factor = math.log(64.0 / 15.0) - 2.0 * _RULE * math.log(r) - math.log1p(-(r**-2))
-            turned = max(-c, 0.0) * -math.log(math.cos(0.5 * y)) if self.q < 1.0 else 0.0
-            # The mean over panels of the maximum on their ellipses.
-            low, high = self._losses(middles - x)[0], self._losses(middles + x)[0]
-            start = self.log_density - 0.5 * (middles - x + self.e) + math.log(half) + factor
-            tilted = np.logaddexp.reduce(start + np.maximum(c * low, c * high)) + turned
-            plain = np.logaddexp.reduce(start + np.maximum(high, 0.0))
-            size = 2.0 * (abs(c) + angles) + 1.0
-            logs = np.logaddexp(tilted + angles * y, plain + np.log(size))
-            best = np.minimum(best, np.exp(np.minimum(logs, 700.0)))
-        return best * 1.001
+        for i in {int(np.argmin(tilted + angle * y)) for angle in (angles.min(), angles.max())}:
+            best = np.minimum(best, np.logaddexp(tilted[i] + angles * y[i], plain[i] + size))
+        return np.asarray(np.exp(np.minimum(best, 700.0))) * 1.001
 
     def variation(self, c: float) -> tuple[Floats, Floats]:
         """Return bounds that decay as one over the angle, by integration by parts."""
@@ -218,6 +236,99 @@ class Interval(ContinuousStep):
         losses, off = self._losses(edges)
         error = roundoff(64.0 + 4.0 * count + 4.0 * self.e)  # widths are differences of edges
         return Cells(losses, p, q, float(off.max()) + roundoff(8.0) * self.e, error, bounded=True)
+
+
+# Moments without sampling, in closed form.
+#
+# With a = w - 1/2, z = ae and y = e/2, the moments Phi(w) = E_Q e^(wL) are even in z:
+#
+#     Laplace noise: e^-y (cosh z + y sinh(z)/z);      bounded range: y sinh(z) / (z sinh y).
+#
+# Both are 1 at z = y. If e and Re z are small, they are computed as their excess over one, of
+# second order in small losses: cosh z - cosh y = 2 sinh(we/2) sinh((w-1)e/2), and the difference of
+# sinh(z)/z and sinh(y)/y is w (w-1) e^2 times a series. Otherwise they are computed as
+# e^(z-y) ((1 + e^-2z)/2 + y R) and e^(z-y) R / R(y), with R = (1 - e^-2z)/(2z) and Re z >= 0, so
+# that |R| <= 1 and |z R'| <= 2.
+
+
+#: Largest Re z and e/2 at which moments are computed as their excess over one.
+_MODEST = 1.0
+#: Coefficients 1/(2n+1)!, n = 1, 2, ...; for |z| <= 1 the first one left out is below 2^-60.
+_ODD = [1.0 / math.factorial(2 * n + 1) for n in range(1, 11)]
+#: Units of roundoff of the excess over one, relative to (|w| + |w-1|)^2 e^2: each of both sinh is
+#: off by 4 units and by 7 in its argument, which includes 4 of e. cosh(1) cosh(1/2)/2 < 1 bounds
+#: the other factors. The series adds at most 16.
+_EXCESS_UNITS = 64.0
+#: Units of roundoff of the sum behind e^(z-y), relative to 1 + |z| + e, for the same reasons.
+_SUM_UNITS = 64.0
+
+
+def _log_moments(e: float, atoms: bool, c: float, angles: Floats) -> tuple[Complexes, Floats]:
+    """Return ln Phi(c + i angle) without sampling, and bounds on its error."""
+    w = np.asarray(c + 1j * angles, dtype=np.complex128)
+    y = 0.5 * e
+    z = (w - 0.5) * e
+    z = -z if c < 0.5 else z
+    if max(abs(c - 0.5) * e, y) <= _MODEST:
+        excess = y * _rise(z, w * (w - 1.0) * e * e, y)
+        if atoms:
+            excess = (2.0 * np.sinh(w * y) * np.sinh((w - 1.0) * y) + excess) * math.exp(-y)
+        else:
+            excess /= math.sinh(y)
+        size = np.abs(w) + np.abs(w - 1.0)
+        return log1p_with_error(excess, roundoff(_EXCESS_UNITS) * (size * e) ** 2)
+    with np.errstate(under="ignore"):
+        small = np.expm1(-2.0 * z)
+        R = np.where(z == 0.0, 1.0, -0.5 * small / np.where(z == 0.0, 1.0, z))
+    values = 1.0 + 0.5 * small + y * R if atoms else R
+    error = roundoff(_SUM_UNITS) * (1.0 + np.abs(z) + e)
+    if not atoms:
+        values = values * (2.0 * y / -math.expm1(-e))
+        error = error * np.abs(values)
+    logs, errors = log1p_with_error(np.asarray(values - 1.0, dtype=np.complex128), error)
+    return logs + (z - y), errors + roundoff(8.0) * (np.abs(z) + e)
+
+
+def _rise(z: Complexes, square: Complexes, y: float) -> Complexes:
+    """Return sinh(z)/z - sinh(y)/y, y <= 1, with the difference ``square`` of z^2 and y^2."""
+    near = np.abs(z) <= 1.0
+    result = np.empty(len(z), dtype=np.complex128)
+    small = z[near] ** 2
+    sums, powers, last = np.zeros(len(small), dtype=np.complex128), np.ones_like(small), 1.0
+    for coefficient in _ODD:
+        sums += coefficient * powers
+        last *= y * y
+        powers = small * powers + last
+    result[near] = square[near] * sums
+    far = z[~near]
+    result[~near] = np.sinh(far) / far - math.sinh(y) / y
+    return result
+
+
+@lru_cache(maxsize=256)
+def _cumulant(e: float, atoms: bool, c: float) -> tuple[float, float, float]:
+    """Return ln Phi(c) without sampling, and its first two derivatives; no error bounds."""
+    y, z = 0.5 * e, abs(c - 0.5) * e
+    values, _ = _log_moments(e, atoms, c, np.zeros(1))
+    small = math.exp(-2.0 * z)
+    cosh = 0.5 * (1.0 + small)  # all relative to e^z
+    sinh = 0.5 * -math.expm1(-2.0 * z)
+    if z > 0.05:
+        ratio = sinh / z
+        first = (cosh - ratio) / z
+        second = ratio - 2.0 * first / z
+    else:
+        scale = math.exp(-z)
+        ratio, first = scale * (1.0 + z * z / 6.0), scale * z * (1.0 + 0.1 * z * z) / 3.0
+        second = scale * (1.0 / 3.0 + 0.1 * z * z)
+    if atoms:
+        ratio, first, second = cosh + y * ratio, sinh + y * first, cosh + y * second
+    slope = first / ratio
+    return (
+        float(values[0].real),
+        math.copysign(e * slope, c - 0.5),
+        e * e * max(second / ratio - slope * slope, 0.0),
+    )
 
 
 # Permute-and-flip selects a candidate. It is the noisy maximum with exponential noise of the rate

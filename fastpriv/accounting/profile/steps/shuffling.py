@@ -540,7 +540,7 @@ class Shuffled(CurveStep):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether neighbours have the same law."""
+        """Whether neighbours have the same distribution."""
         return bool((self._laws == self._laws[0]).all())
 
     @property
