@@ -25,6 +25,8 @@ FOLDER = ROOT / "docs" / "_static" / "pictures"
 MANIFEST = FOLDER / "pictures.json"
 #: Answers of other accountants, kept by ``python -m benchmarks.court --answers FILE``.
 ANSWERS = ROOT / "docs" / "_static" / "accountants.json"
+#: A mechanism on cells, kept by ``python benchmarks/large_programs.py --rows NAME --keep FILE``.
+CELLS = ROOT / "docs" / "_static" / "cells.json"
 STRUCTURE = ROOT / "docs" / "guides" / "structure.json"
 #: Names under which Chromium is installed.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -109,6 +111,15 @@ def structure_data() -> dict[str, Any]:
     return table
 
 
+def cells_data() -> dict[str, Any]:
+    """Return the prior, the distribution of one cell, and the expected cost of every cell."""
+    kept = json.loads(CELLS.read_text())
+    return {name: kept[name] for name in ("at", "level", "value", "bound")} | {
+        name: [[rounded(number) for number in row] for row in kept[name]]
+        for name in ("prior", "outputs", "costs")
+    }
+
+
 # How they are drawn.
 
 
@@ -188,6 +199,29 @@ def accountants(path: Path) -> None:
     right.set_title("sound: at or above the lower bound", fontsize="medium", color="#0072B2")
     right.set_xlabel("relative excess over the proved lower bound")
     save(right, path)
+
+
+def cells(path: Path) -> None:
+    """Draw three maps of the best mechanism on cells: prior, outputs of one cell, and cost."""
+    from matplotlib import pyplot as plt
+
+    shown = cells_data()
+    figure, panels = plt.subplots(1, 3, figsize=(9.6, 3.1), layout="constrained")
+    titles = {
+        "prior": "where people are",
+        "outputs": "outputs of the marked cell",
+        "costs": "expected distance, in cells",
+    }
+    for ax, (name, title) in zip(panels, titles.items(), strict=True):
+        image = ax.imshow(shown[name], cmap="Blues", vmin=0.0)
+        figure.colorbar(image, ax=ax, shrink=0.8)
+        ax.set_title(title, fontsize="medium")
+        ax.set_xticks([])
+        ax.set_yticks([])
+    row, column = shown["at"]
+    for ax in panels[:2]:
+        ax.plot(column, row, "x", color="#D55E00", markersize=8, markeredgewidth=2.0)
+    save(panels[0], path)
 
 
 def _spread(row: int, values: list[float]) -> list[float]:
@@ -294,6 +328,7 @@ PICTURES: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[Path], None]]]
     "officer.png": (officer_data, officer),
     "accountants.svg": (accountants_data, accountants),
     "structure.svg": (structure_data, structure),
+    "cells.svg": (cells_data, cells),
 }
 
 
