@@ -2,9 +2,9 @@
 
 Every accountant is asked for epsilon at one delta, from scratch, by a line of Python in its own
 words (`benchmarks/accountants.py`). Errors are relative to our certified bracket; ours is the width
-of the bracket. An epsilon below our lower end is no guarantee, hence unsound; parameters are
-rounded for some accountants, which is granted 1e-9. The answer of prv-accountant is its upper
-bound, for an error of 0.01 in epsilon.
+of the bracket. An epsilon below our lower bound is not a guarantee and counts as unsound;
+parameters are rounded for some accountants, which is granted 1e-9. The answer of prv-accountant is
+its upper bound, for an error of 0.01 in epsilon.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Reports of local mechanisms: time for each, and the variance of a count, beside multi-freq-ldpy.
 
 pytest benchmarks/bench_local.py --benchmark-only
-python benchmarks/bench_local.py        # the table of docs/guides/local.md
+python benchmarks/bench_local.py        # variances and times as one table
 """
 
 import math

@@ -5,11 +5,12 @@
     python benchmarks/cold_start.py --wheels           build both wheels, install, ask, and compare
 
 Without ``--wheels`` nothing is read from a cache or written to one. Times are CPU seconds of the
-process and those it started, which other work on the machine changes little.
+process and those it started. Much other work on the machine makes them up to twice as long.
 """
 
 import multiprocessing
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ AUDIT = "fp.audit([[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5])"
 QUESTIONS = {
     "dp_level of a 2 x 2 matrix": "fp.dp_level([[0.9, 0.1], [0.2, 0.8]])",
     "audit of a 2 x 2 matrix": AUDIT,
+    "the README's Python example": "fp.audit([[0.80, 0.15, 0.05], [0.10, 0.80, 0.10], "
+    "[0.05, 0.15, 0.80]], prior=[0.7, 0.2, 0.1])",
     "DP-SGD epsilon": "step = fp.accounting.PrivacyProfile.gaussian(1.0, 0.01)\n"
     "step.self_compose(1000).epsilon(1e-5)",
     "ledger spend": "fp.accounting.Ledger({'dp': 1.0}).spend(fp.HammingChannel(3, 2, 0.5))",
@@ -139,6 +142,13 @@ def environment(wheel, folder):
     return folder / "bin", f"{made + seconds:.1f} s, {wheel.stat().st_size / 1e6:.1f} MB wheel"
 
 
+def revision():
+    """Return the short name of the checkout's commit, "unknown" outside of one."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
+
+
 def print_wheels():
     """Build both wheels, use them in fresh environments, and print the table."""
     with tempfile.TemporaryDirectory() as name:
@@ -155,6 +165,7 @@ def print_wheels():
             columns[f"{kind} wheel, second run"] = {"install": "", **ask(programs)}
         seconds, _, _ = run([programs / "fastpriv", "warm-up"])
         columns["plain wheel, after warm-up"] = {"install": f"{seconds:.1f} s", **ask(programs)}
+    print(f"{time.strftime('%Y-%m-%d')}, revision {revision()}, Python {platform.python_version()}")
     print(f"building the compiled wheel: {built:.0f} s\n")
     print("| |", " | ".join(columns), "|")
     print("|---" * (len(columns) + 1) + "|")

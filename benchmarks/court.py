@@ -16,6 +16,7 @@ import math
 import random
 import sys
 import time
+import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]  # where pytest finds them as well
 
 import fastpriv as fp  # noqa: E402
-from accountants import FASTPRIV, PEERS, NotTaken  # noqa: E402
+from accountants import FASTPRIV, PEERS, NotTaken, namespace  # noqa: E402
 from contenders import guarded, words  # noqa: E402
 from events import FAMILIES, Sampled, draw, leaves  # noqa: E402
 from oracles.enumeration import exact_curve  # noqa: E402
@@ -143,14 +144,25 @@ def tried(number, seed, families, peers, limit):
 
 
 def installed(peers):
-    """Those that can be asked, and the versions of all (None: not installed)."""
-    versions = {}
+    """Those that can be asked, the versions of all (None: not installed), and failed imports.
+
+    Modules are imported here and not within the time for an answer: an import that is stopped
+    halfway would spoil all later ones.
+    """
+    versions, unusable, usable = {}, {}, []
     for peer in (FASTPRIV, *peers):
         try:
             versions[peer.needs] = metadata.version(peer.needs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                namespace(peer.imports)
         except metadata.PackageNotFoundError:
             versions[peer.needs] = None
-    return [peer for peer in peers if versions[peer.needs] is not None], versions
+        except Exception as error:
+            unusable[peer.name] = words(error)
+        else:
+            usable += [] if peer is FASTPRIV else [peer]
+    return usable, versions, unusable
 
 
 def answers(cases, run):
@@ -181,7 +193,7 @@ def main(arguments=None):
     parser.add_argument("--answers", type=Path, metavar="FILE", help="write what pictures show")
     given = parser.parse_args(arguments)
     logging.disable()  # what accountants warn of is not what they answer
-    peers, versions = installed(() if given.alone else PEERS)
+    peers, versions, unusable = installed(() if given.alone else PEERS)
     families = tuple(given.family or FAMILIES)
     cases, number, end = [], 0, time.monotonic() + given.seconds
     while len(cases) < given.cases and time.monotonic() < end:
@@ -189,6 +201,7 @@ def main(arguments=None):
         cases += [] if case is None else [case]
         number += 1
     run = {"seed": given.seed, "families": families, "limit": given.limit, "versions": versions}
+    run["not importable"] = unusable
     if given.json is not None:
         content = run | {"cases": [asdict(case) for case in cases]}
         text = json.dumps(content, indent=1).replace(": Infinity", ': "infinite"')

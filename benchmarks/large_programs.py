@@ -1,6 +1,7 @@
 """One table of large privacy programs: size, engine, time, memory, certified gap, and peers.
 
     python benchmarks/large_programs.py                 # all rows, about two hours
+    python benchmarks/large_programs.py --limit 30      # no run longer than 30 s
     python benchmarks/large_programs.py --rows dense    # rows whose name contains a word
     python benchmarks/large_programs.py --list          # names and time limits
 
@@ -15,6 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import pathlib
 import resource
 import subprocess
 import sys
@@ -66,7 +69,7 @@ ROWS = {
 }  # fmt: skip
 
 
-def ours(kind, arguments, gap, limit):
+def ours(kind, arguments, gap, limit, keep=None):
     """Solve by fastpriv; measure the matrix again, except on types."""
     import fastpriv as fp
 
@@ -85,6 +88,8 @@ def ours(kind, arguments, gap, limit):
                 given = {"metric": apart, "neighbours": apart}
             solution = fp.solve_pd_dp(prior, level, gap=gap, time_limit=limit, **given)
         seconds, cpu = time.perf_counter() - begun, time.process_time() - used
+    if keep and kind == "cells":
+        kept(keep, arguments[0], p, apart, solution)
     answer = {
         "solver": solution.solver, "seconds": seconds, "cpu": cpu, "gap": solution.gap,
         "value": solution.value, "stopped": not solution.converged,
@@ -98,6 +103,19 @@ def ours(kind, arguments, gap, limit):
             and abs(cost - solution.value) <= 1e-9 * cost
         )
     return answer
+
+
+def kept(path, side, p, apart, solution):
+    """Write what a picture of a mechanism on cells shows: tools/pictures.py reads it."""
+    matrix, at = solution.channel.matrix(), (3 * side // 4, 11 * side // 16)
+    shown = {
+        "prior": p, "outputs": matrix[at[0] * side + at[1]], "costs": (matrix * apart).sum(axis=1),
+    }  # fmt: skip
+    table = {
+        name: np.round(values, 7).reshape(side, side).tolist() for name, values in shown.items()
+    }
+    given = {"value": solution.value, "bound": solution.bound, "level": solution.level, "at": at}
+    pathlib.Path(path).write_text(json.dumps(given | table) + "\n")
 
 
 def measured_level(matrix, apart, source, target):
@@ -129,7 +147,7 @@ def plain(kind, arguments):
     return (p[:, None] * apart).reshape(-1), ratio, total
 
 
-def peer(name, kind, arguments):
+def peer(name, kind, arguments, limit):
     """Solve the plain program by HiGHS or CLARABEL; its own word for how it ended."""
     import scipy.sparse as sp
 
@@ -146,7 +164,7 @@ def peer(name, kind, arguments):
         rows = sp.vstack([total, ratio, -sp.eye(len(cost))], format="csc")
         right = np.concatenate([np.ones(total.shape[0]), np.zeros(ratio.shape[0] + len(cost))])
         settings = clarabel.DefaultSettings()
-        settings.verbose, settings.time_limit = False, PEER_LIMIT
+        settings.verbose, settings.time_limit = False, limit
         empty = sp.csc_matrix((len(cost), len(cost)))
         done = clarabel.DefaultSolver(empty, cost, rows, right, cones, settings).solve()
         value, ended = done.obj_val, str(done.status)
@@ -166,7 +184,7 @@ def peer(name, kind, arguments):
         solver = highspy.Highs()
         solver.silent()
         solver.setOptionValue("solver", name)
-        solver.setOptionValue("time_limit", PEER_LIMIT)
+        solver.setOptionValue("time_limit", float(limit))
         solver.passModel(lp)
         solver.run()
         value = solver.getObjectiveValue()
@@ -180,7 +198,12 @@ INSTANCES = {"bits": bits, "cells": cells}
 def alone(task):
     """Run a task in a process of its own; add the peak of its memory."""
     command = [sys.executable, __file__, "--task", json.dumps(task)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        # A peer may check its time limit rarely.
+        most = 2.0 * task[4] + 120.0
+        done = subprocess.run(command, capture_output=True, text=True, timeout=most)
+    except subprocess.TimeoutExpired:
+        return {"ended": f"not ended after {most:.0f} s"}
     if done.returncode:
         return {"ended": (done.stderr.strip().splitlines() or ["killed"])[-1][:80]}
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -188,8 +211,11 @@ def alone(task):
 
 def run_task(task):
     """Run one task here, and print its result as JSON."""
-    name, kind, arguments, gap, limit = task
-    answer = ours(kind, arguments, gap, limit) if name == "ours" else peer(name, kind, arguments)
+    name, kind, arguments, gap, limit, keep = task
+    if name == "ours":
+        answer = ours(kind, arguments, gap, limit, keep)
+    else:
+        answer = peer(name, kind, arguments, limit)
     answer["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps(answer))
 
@@ -205,6 +231,8 @@ def main():
     """Print the table row by row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", default="", help="run rows whose name contains this")
+    parser.add_argument("--limit", type=float, default=math.inf, help="most seconds of a run")
+    parser.add_argument("--keep", help="write a mechanism on cells to this file, for its picture")
     parser.add_argument("--no-peers", action="store_true", help="run fastpriv alone")
     parser.add_argument("--list", action="store_true", help="list names and limits, and leave")
     parser.add_argument("--task", help=argparse.SUPPRESS)
@@ -213,6 +241,7 @@ def main():
         run_task(json.loads(options.task))
         return
     peers = () if options.no_peers else PEERS
+    print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     print("| program | engine | time | memory | value | certified gap | measured again |"
           + "".join(f" {name} |" for name in peers))  # fmt: skip
     print("|---" * (7 + len(peers)) + "|")
@@ -222,17 +251,20 @@ def main():
         if options.list:
             print(f"| {name} | gap {gap:g} | at most {limit} s |")
             continue
-        row = alone(["ours", kind, arguments, gap, limit])
+        limit = min(limit, options.limit)
+        row = alone(["ours", kind, arguments, gap, limit, options.keep])
         if "ended" in row:
             print(f"| {name} | {row['ended']} |", flush=True)
             continue
         sound = {True: "yes", False: "**no**"}.get(row.get("sound"), "")
         cell = [
-            name, row["solver"], f"{row['seconds']:.3g} s" + (", stopped" * row["stopped"]),
+            name, row["solver"],
+            f"{row['seconds']:.3g} s, {row['cpu']:.3g} s of CPU" + (", stopped" * row["stopped"]),
             f"{row['gigabytes']:.2f} GB", f"{row['value']:.6g}", f"{row['gap']:.1e}", sound,
         ]  # fmt: skip
         if kind != "types":
-            cell += [text(alone([p, kind, arguments, gap, limit])) for p in peers]
+            most = min(PEER_LIMIT, options.limit)
+            cell += [text(alone([p, kind, arguments, gap, most, None])) for p in peers]
         print("| " + " | ".join(cell) + " |", flush=True)
 
 

@@ -8,7 +8,9 @@ acknowledged to it. At the end: every acknowledged spend must be in the ledger, 
 twice, and the budget, which has room for all but twenty jobs, must be spent to the last decimal and
 not exceeded. It prints spends per second and the 99th percentile of the time of a spend.
 
-With ``growth`` it prints instead what one more spend costs after 100, 1,000, ... spends.
+With ``growth`` it prints instead what one more spend costs after 100, 1,000, ... spends. With
+``flips`` it kills a process after 30 spends on a file, changes one bit of the file, opens it,
+spends and opens it again: 500 times unless told, each time another bit of the file as it was.
 """
 
 import json
@@ -136,8 +138,50 @@ def growth(place, most):
     print(f"{'all':>7} {sum(times):8.1f} s")
 
 
-def main(which="both", spends=2000, processes=8, seed=0):
-    wrong = 0
+def killed(place):
+    """Spend thirty times and be killed."""
+    ledger = Ledger.open(place, {"dp": 1000.0})
+    for k in range(30):
+        ledger.spend({"dp": LEVEL}, label=f"spend {k}", key=str(k))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def flips(place, count, rng):
+    """Flip bits of the file of a process that was killed; print when each was found."""
+    child = os.fork()
+    if child == 0:
+        killed(place)
+    os.waitpid(child, 0)
+    whole, found = place.read_bytes(), Counter()
+    with Ledger.open(place) as ledger:
+        history = ledger.history()
+    for _ in range(count):
+        bit, data = rng.randrange(8 * len(whole)), bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        place.write_bytes(data)
+        when = "found at opening"
+        try:
+            with Ledger.open(place) as ledger:
+                when = "changed history" if ledger.history() != history else "not found"
+                ledger.spend({"dp": LEVEL})
+                when = "found after a spend" if when == "not found" else when
+            with Ledger.open(place) as ledger:
+                ledger.verify()
+            when = "not found, no harm" if when == "found after a spend" else when
+        except LedgerError:
+            pass
+        found[when] += 1
+    for when, times in sorted(found.items()):
+        print(f"  {when:<24}{times:>8} of {count}")
+    return count - found["found at opening"]
+
+
+def main(which="both", spends=None, processes=8, seed=0):
+    if which == "flips":
+        with tempfile.TemporaryDirectory() as name:
+            print("file of a killed process")
+            return flips(Path(name) / "ledger", int(spends or 500), random.Random(seed))
+    wrong, spends = 0, int(spends or 2000)
     for kind in ("file", "postgres") if which in ("both", "growth") else (which,):
         with tempfile.TemporaryDirectory() as name:
             server, place = None, Path(name) / "ledger"
@@ -151,10 +195,10 @@ def main(which="both", spends=2000, processes=8, seed=0):
             try:
                 print(kind)
                 if which == "growth":
-                    growth(place, int(spends))
+                    growth(place, spends)
                     continue
                 counts, seconds, times = storm(
-                    place, server, Path(name), int(spends), int(processes), random.Random(seed)
+                    place, server, Path(name), spends, int(processes), random.Random(seed)
                 )
             finally:
                 if server is not None:

@@ -4,17 +4,31 @@ Run ``python benchmarks/many_spends.py [spends] [--file]``; 200 in memory unless
 declares another level, so that nothing is equal and all profiles have to be composed. It prints
 the processor time of the spends so far, of the last ten of them and of the slowest, and checks the
 level at the end against a composition from scratch, whose time stands beside it.
+
+With ``--beside`` one process spends distinct subsampled Gaussians on a file without pause, while
+this one spends a small declared level about ten times a second, then a subsampled Gaussian of its
+own. It prints the median, the 99th percentile and the largest time of a spend of this process, by
+the clock and by the processor, and how often it was overtaken. With ``--postgres`` as well, the
+ledger is on a server.
 """
 
+import multiprocessing
+import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from fastpriv.accounting import Ledger
+import numpy as np
+
+import fastpriv as fp
+from fastpriv.accounting import Ledger, PrivacyProfile
 from fastpriv.accounting.ledger.profiles import composed_epsilon
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 DELTA = 1e-6
+PAUSE = 0.1
 
 
 def main(count, in_file):
@@ -44,6 +58,63 @@ def main(count, in_file):
         ledger.close()
 
 
+def busy(place, first, count, results):
+    """Spend distinct subsampled Gaussians without pause."""
+    with Ledger.open(place) as ledger:
+        start = time.perf_counter(), time.process_time()
+        for k in range(first, first + count):
+            ledger.spend(PrivacyProfile.gaussian(0.8 + 1e-3 * k, 0.01))
+        results.put((time.perf_counter() - start[0], time.process_time() - start[1]))
+
+
+def beside(place, count):
+    """Spend beside a busy process, and print what it took."""
+    ledger = Ledger.open(place, {"approximate-dp": (1e6, DELTA)})
+    for noise in (1.0, 1.1):
+        ledger.spend(PrivacyProfile.gaussian(noise, 0.02), label="kernels are loaded")
+    conflicts, spawned = [], multiprocessing.get_context("spawn")
+    stop = fp.observe(lambda event, fields: event == "conflict" and conflicts.append(event))
+    for first, what in ((0, "a declared level"), (count, "a subsampled Gaussian")):
+        own = [PrivacyProfile.gaussian(3.0 + 1e-3 * k, 0.01) for k in range(count)]
+        ledger.spend({"dp": 1e-3})
+        known, results = len(ledger), spawned.Queue()
+        process = spawned.Process(target=busy, args=(place, first, count, results))
+        process.start()
+        while len(ledger) == known:
+            time.sleep(0.01)
+        times = []
+        conflicts.clear()
+        while process.is_alive() and results.empty():
+            time.sleep(PAUSE)
+            start = time.perf_counter(), time.process_time()
+            ledger.spend({"dp": 1e-3} if first == 0 else own[len(times)])
+            times.append((time.perf_counter() - start[0], time.process_time() - start[1]))
+        seconds = results.get()
+        process.join()
+        print(f"{count} subsampled Gaussians: {seconds[0]:.1f} s, {seconds[1]:.1f} s of processor")
+        print(f"  beside them {what}, {len(times)} times, overtaken {len(conflicts)} times")
+        for name, some in zip(("clock", "processor"), 1e3 * np.array(times).T, strict=True):
+            median, high = np.quantile(some, [0.5, 0.99])
+            print(f"  {name:<12}median {median:.1f} ms, p99 {high:.1f}, largest {some.max():.1f}")
+    stop()
+    level, parts = ledger.spent["approximate-dp"], ledger._store.state().parts
+    ledger.close()
+    print(f"epsilon {level!r} of {len(parts)} kinds; load of the machine {os.getloadavg()[0]:.1f}")
+
+
 if __name__ == "__main__":
     numbers = [int(given) for given in sys.argv[1:] if given.isdigit()]
-    main(numbers[0] if numbers else 200, "--file" in sys.argv)
+    number = numbers[0] if numbers else 200
+    if "--beside" not in sys.argv:
+        main(number, "--file" in sys.argv)
+    elif "--postgres" in sys.argv:
+        from postgres_server import Server, schema
+
+        server = Server()
+        try:
+            beside(schema(server.address, "beside"), number)
+        finally:
+            server.close()
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            beside(Path(name) / "ledger", number)

@@ -3,8 +3,9 @@
 ``python benchmarks/rows.py`` measures every row; words select rows by their question.
 ``--save FILE`` keeps the times, and ``--before FILE`` shows the times of an earlier run beside
 these. Contenders are called in turns in one process; a time is the smallest of its rounds. Objects
-are made before the clock starts, unless the question says that they are made. ``--cpu`` measures
-the time of the processor, all threads added up, for a machine that is not idle.
+are made before the clock starts, unless the question says that they are made. So are kernels, which
+is the subject of ``cold_start.py``. ``--cpu`` measures the time of the processor, all threads added
+up, for a machine that is not idle.
 """
 
 import argparse
@@ -23,6 +24,8 @@ import bench_programs
 import fastpriv as fp
 import instances
 from bench_batches import EPSILON, MEASURES
+from fastpriv._core.warm_up import load_kernels
+from fastpriv.kernels.loader import FILES
 from tables import duration, table
 
 #: Seconds of one round of short calls, and of all rounds of a contender.
@@ -189,6 +192,38 @@ def checked():
         yield f"{measure.__name__} 8 x 8, checked", partial(measure, channel, prior), {}, 3e-6
 
 
+def others():
+    """Rows of the other functions that people call in loops, without a time wanted."""
+    W, p = instances.channel(8), instances.prior(8)
+    channel, prior = fp.Channel(W), fp.Dense(p)
+    gain, labels = np.eye(8)[:3], [0, 0, 0, 1, 1, 1, 2, 2]
+    other = fp.Channel(instances.channel(8, seed=1))
+    records = fp.Channel(instances.channel(8), [2] * 3)
+    bits = fp.Dense(p, [2] * 3)
+    for name, call in {
+        "sdpi_constant 8 x 8": partial(fp.sdpi_constant, channel, prior, time_limit=None),
+        "hockey_stick_epsilon 8 x 8": partial(fp.hockey_stick_epsilon, channel, 1e-6),
+        "g_leakage 8 x 8": partial(fp.g_leakage, channel, prior, gain),
+        "vulnerability of 8": partial(fp.vulnerability, prior),
+        "conditional_pml 3 bits": partial(fp.conditional_pml, records, bits, {0: 0}),
+        "row_pml 3 bits": partial(fp.row_pml, records, bits, 0),
+        "row_information 3 bits": partial(fp.row_information, records, bits, 0),
+        "pml 8 x 8 of an attribute": partial(fp.pml, channel, prior, attribute=labels),
+        "mutual_information 8 x 8 of an attribute": partial(
+            fp.mutual_information, channel, prior, attribute=labels
+        ),
+        "individual_capacity 3 bits": partial(fp.individual_capacity, records),
+        "constrained_capacity 8 x 8": partial(fp.constrained_capacity, channel, 1.0),
+        "error_probability_bound of 8": partial(fp.error_probability_bound, 0.3, prior),
+        "discloses 8 x 8": partial(fp.discloses, channel, labels, prior),
+        "singles_out 8 x 8": partial(fp.singles_out, channel),
+        "disclosure_threshold of 8": partial(fp.disclosure_threshold, prior),
+        "refines 8 x 8, not a processing": partial(fp.refines, channel, other),
+        "implications of dp": partial(fp.implications, 0.5, "dp", prior=prior),
+    }.items():
+        yield name, call, {}, None
+
+
 def stacks():
     """Rows of 65,536 matrices."""
     stack = instances.channels(COUNT, 8, 8)
@@ -249,7 +284,13 @@ def programs():
     )
 
 
-TOPICS = {"single": single, "checked": checked, "stacks": stacks, "programs": programs}
+TOPICS = {
+    "single": single,
+    "checked": checked,
+    "others": others,
+    "stacks": stacks,
+    "programs": programs,
+}
 
 
 def best(calls, clock):
@@ -341,6 +382,7 @@ def main():
     if given.before:
         before = {r["question"]: r["ours"] for r in json.loads(given.before.read_text())}
     load = os.getloadavg()[0]
+    load_kernels(*FILES, interpret=False)
     records = []
     clock = time.process_time if given.cpu else time.perf_counter
     for record in measured(given.words, clock):

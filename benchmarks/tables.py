@@ -222,18 +222,23 @@ def lost_list(records):
 
 
 def faster_sentence(records):
-    """Say where others are faster with an answer as good as ours, in one sentence."""
+    """Name the tools that are faster with an answer as good, and on how many questions."""
     tools = {}
     for mine, others in questions(records):
         if mine is None:
             continue
-        quick = [r for r in others if "time" in losses(mine, r) and not remark(mine, r)]
-        if quick:
-            tools.setdefault(mine.question, {}).update(dict.fromkeys(r.solver for r in quick))
+        for r in others:
+            if "time" in losses(mine, r) and not remark(mine, r):
+                tools.setdefault(r.solver, set()).add(mine.question)
     if not tools:
         return "In this run no other tool is faster with an answer as good.\n"
-    cases = [f"{question} ({' and '.join(tools[question])})" for question in tools]
-    return f"Others are faster, with an answer as good, at {', '.join(cases)}.\n"
+    count = len(set().union(*tools.values()))
+    ranked = sorted(tools, key=lambda name: -len(tools[name]))
+    names = ", ".join(f"{name} ({len(tools[name])})" for name in ranked)
+    return (
+        f"Others are faster, with an answer as good, on {count} "
+        f"question{'s' * (count > 1)}: {names}.\n"
+    )
 
 
 def revision(results):
@@ -241,7 +246,8 @@ def revision(results):
     commit, selected = results["commit_info"], results.get("selected")
     name = (commit.get("id") or "unknown")[:7]
     dirty = ", with changes that were not committed" if commit.get("dirty") else ""
-    return f"{name}{dirty}{f', only {selected}' if selected else ''}"
+    chosen = f', benchmarks -m "{selected}"' if selected else ""
+    return f"{name}{dirty}{chosen}"
 
 
 def conditions(results):

@@ -7,7 +7,7 @@ from collections import Counter
 from accountants import FASTPRIV, PEERS
 from tables import duration, rounded_down, shown, table
 
-#: Answers below our lower end that are shown for each accountant and family; JSON has all of them.
+#: Answers below our lower bound that are shown for each accountant and family; JSON has all.
 SHOWN = 4
 
 
@@ -61,7 +61,7 @@ HEADER = [
 
 
 def unsound(cases):
-    """Answers below our lower end, by accountant, worst first."""
+    """Answers below our lower bound, by accountant, worst first."""
     below = [(case, a) for case in cases for a in case.answers if case.shortfall(a) > 0.0]
     return sorted(below, key=lambda pair: (pair[1].accountant, -pair[0].shortfall(pair[1])))
 
@@ -96,8 +96,12 @@ def ours(cases):
 
 def names_of(run):
     """Who was asked, and who is not installed."""
-    asked = [peer for peer in PEERS if run["versions"].get(peer.needs)]
-    return [peer.name for peer in asked], [peer.name for peer in PEERS if peer not in asked]
+    unusable = run.get("not importable", {})
+    asked = [p for p in PEERS if run["versions"].get(p.needs) and p.name not in unusable]
+    lacking = [peer.name for peer in PEERS if peer not in asked]
+    return [peer.name for peer in asked], [
+        f"{name} ({unusable[name]})" if name in unusable else name for name in lacking
+    ]
 
 
 def report(cases, run):
