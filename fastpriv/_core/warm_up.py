@@ -8,6 +8,7 @@ from multiprocessing import get_context
 
 from fastpriv._core import validation as check
 from fastpriv._core.extras import progress_bar
+from fastpriv._core.threads import workers
 
 __all__ = ["load_kernels", "warm_up"]
 
@@ -71,10 +72,12 @@ def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
     compiled = 0
     if count := cache.missing(kernels.values()):
         cache.announce(count)
+    processes = min(jobs, workers())
     with progress_bar(len(tasks), "kernel", progress) as bar:
-        if jobs > 1 and cache.writable_folder() is not None:
-            workers = min(jobs, os.cpu_count() or 1)
-            with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_be_quiet) as pool:
+        if count and processes > 1 and cache.writable_folder() is not None:
+            with ProcessPoolExecutor(
+                processes, get_context("spawn"), initializer=_be_quiet
+            ) as pool:
                 for new in pool.map(_compile, tasks):
                     compiled += new
                     bar.update(1)

@@ -18,10 +18,13 @@ def add_warm_up(commands: Any) -> argparse.ArgumentParser:
         help="compile everything now rather than on first use",
         description="Compile every kernel into the cache, for example in an image being built.\n"
         "NUMBA_CACHE_DIR moves the cache.",
-        epilog=examples("fastpriv warm-up --jobs 4"),
+        epilog=examples("fastpriv warm-up"),
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="processes that compile at the same time"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes that compile at the same time (default: one a processor)",
     )
     add_json(parser)
     return parser
@@ -30,11 +33,13 @@ def add_warm_up(commands: Any) -> argparse.ArgumentParser:
 def run_warm_up(given: argparse.Namespace) -> str:
     """Return what the subcommand prints."""
     from fastpriv._core import validation as check
+    from fastpriv._core.threads import workers
     from fastpriv._core.warm_up import compile_all
     from fastpriv.kernels import loader, writable_folder
 
     start = time.perf_counter()
-    compiled, cached = compile_all(True, check.integer(given.jobs, "--jobs", 1))
+    jobs = workers() if given.jobs is None else check.integer(given.jobs, "--jobs", 1)
+    compiled, cached = compile_all(True, jobs)
     seconds = time.perf_counter() - start
     folder = "" if loader.SHIPPED else str(writable_folder() or "")
     if given.json:
