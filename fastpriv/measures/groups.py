@@ -101,7 +101,7 @@ def _exchangeable_contexts(prior: Exchangeable, kernels: RowKernels, group: Grou
     if kernel.shape[1] == 1:
         return np.array([[part.sum() for _, part in group_parts(prior.type_weights, k)]])
     entries = m**k * (n - k + 1) ** (kernel.shape[1] - 1)
-    check.fits(entries, "the joint law of a group and types", "use a smaller group", _ENTRIES)
+    check.fits(entries, "the joint distribution of a group and types", "use a smaller group", _ENTRIES)
     columns: dict[Group, Floats] = {}
     for setting, part in group_parts(prior.type_weights, k):
         kind = tuple(sorted(setting))
@@ -142,7 +142,7 @@ def is_short(prior: Markov, kernels: RowKernels) -> bool:
 def group_marginal(prior: Distribution, group: Group) -> Distribution:
     """Return the distribution of some records, with O(N) work in general."""
     sizes = tuple(prior.space.sizes[i] for i in group)
-    vector = prior.as_dense("the law of some records").probabilities()
+    vector = prior.as_dense("the distribution of some records").probabilities()
     return Dense.of(group_lines(vector, prior.space.sizes, group).sum(axis=1), Space.of(sizes))
 
 
@@ -164,7 +164,7 @@ def _exchangeable_group_marginal(prior: Exchangeable, group: Group) -> Distribut
 def _markov_group_marginal(prior: Markov, group: Group) -> Distribution:
     """Powers of the transition matrix lead from one record of the group to the next."""
     m = len(prior.initial)
-    check.fits(m ** len(group), "the law of some records", "use a smaller group")
+    check.fits(m ** len(group), "the distribution of some records", "use a smaller group")
     joint = prior.marginal(group[0])
     for a, b in itertools.pairwise(group):
         step = np.linalg.matrix_power(prior.transition, b - a)

@@ -322,7 +322,7 @@ class HullPriors(ConvexPriors):
         )
 
     def __repr__(self) -> str:
-        return f"PriorSet.hull({len(self.laws)} laws, {self.size} databases)"
+        return f"PriorSet.hull({len(self.laws)} distributions, {self.size} databases)"
 
 
 def as_prior_set(priors: Any, size: int | None = None) -> PriorSet:

@@ -125,7 +125,7 @@ def tilted_law(parts: list[Steps], s: Tilt) -> Tilted:
     modes = [int(part.at[law.argmax()]) for part, law in zip(parts, laws, strict=True)]
     low, high, outside = _window(parts, laws, s)
     length = 1 << max(1, (high - low).bit_length())
-    check.fits(length, "the law of the losses", "compose fewer releases at a time", _LONGEST)
+    check.fits(length, "the distribution of the losses", "compose fewer steps at a time", _LONGEST)
     fuzz = max(part.fuzz(s) for part in parts)
     many = any(part.many for part in parts)
     y, error = (_transformed if many else _inverse)(parts, laws, modes, length, fuzz)
