@@ -26,6 +26,9 @@ VERSION = 1
 #: Families whose classes a higher layer declares, so that reading one imports that layer.
 _ABOVE = ("channel", "prior")
 
+#: Most records of a definition: as an array of numbers they take 2 GB.
+_MOST_RECORDS = 1 << 28
+
 #: What reading something of another form raises; arrays and views have errors of their own.
 _MISSHAPEN = (
     LookupError,
@@ -99,14 +102,14 @@ class Defined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as plain lists and numbers; ``from_dict`` reads it."""
-        if _kind_of(self) is Defined:
+        kind = _kind_of(self)
+        if kind is Defined:
             raise InvalidInput(
                 f"a {type(self).__name__} does not say what defines it. "
                 "Use a class of fastpriv, or describe it as a matrix."
             )
-        kind = _kind_of(self).__name__
         fields = {name: _plain(value) for name, value in self.definition().items()}
-        return {"fastpriv": self._family, "version": VERSION, "kind": kind, **fields}
+        return {"fastpriv": self._family, "version": VERSION, "kind": kind.__name__, **fields}
 
     def to_json(self) -> str:
         """Return the definition as JSON; ``from_json`` reads it."""
@@ -159,7 +162,7 @@ def parsed(text: str | os.PathLike[str]) -> Any:
 
 
 def headed(family: str, kind: str, fields: Mapping[str, Any]) -> str:
-    """Write an object that is no :class:`Defined` as JSON of the same form."""
+    """Write JSON of the same form for an object that is not a :class:`Defined`."""
     whole = {"fastpriv": family, "version": VERSION, "kind": kind} | dict(fields)
     return json.dumps({name: finite(value) for name, value in whole.items()}, allow_nan=False)
 
@@ -184,10 +187,10 @@ def _check_version(given: Mapping[str, Any]) -> None:
 
 
 def _kind_of(item: Defined) -> type[Defined]:
-    """Return the class whose definition an object has: its own, or that of which it is a form.
+    """Return the class whose definition an object has: its own, or its parent for a form.
 
-    An object of any other class, such as a subclass that changes what it answers, is equal to
-    itself only: Defined.
+    Return Defined for a class without a definition of its own, such as a subclass that changes an
+    answer. Its objects equal only themselves and are not written.
     """
     kind: type[Defined] = type(item)
     while kind._form:
@@ -239,7 +242,7 @@ def unrolled(given: Sequence[Sequence[int]], kinds: int) -> Ints:
         raise InvalidInput(wanted) from None
     if not pairs or not all(0 <= kind < kinds and count >= 1 for kind, count in pairs):
         raise InvalidInput(wanted)
-    if sum(count for _, count in pairs) > 1 << 28:
+    if sum(count for _, count in pairs) > _MOST_RECORDS:
         raise InvalidInput("rows must be at most 2^28 records; got more. Use fewer records.")
     table = np.array(pairs, dtype=np.int64)
     return np.repeat(table[:, 0], table[:, 1])

@@ -55,7 +55,7 @@ def load_kernels(*names: str, interpret: bool = True) -> None:
 
 
 def compile_all(progress: bool, jobs: int) -> tuple[int, int]:
-    """Do what `warm_up` does; return how many kernels were compiled and how many were loaded."""
+    """Compile or load all kernels; return how many were compiled and how many were loaded."""
     from fastpriv.kernels import loader
 
     if loader.SHIPPED:
@@ -67,7 +67,7 @@ def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
     """Compile all kernels that numba has, or load them."""
     from fastpriv.kernels import KERNELS, cache
 
-    kernels = {name: it for name, it in KERNELS.items() if hasattr(it, "declared")}
+    kernels = {name: each for name, each in KERNELS.items() if hasattr(each, "declared")}
     tasks = [(name, k) for name, kernel in kernels.items() for k in range(len(kernel.declared))]
     compiled = 0
     if count := cache.missing(kernels.values()):
@@ -90,7 +90,7 @@ def _compile_declared(progress: bool, jobs: int) -> tuple[int, int]:
 
 
 def _be_quiet() -> None:
-    """Leave it to the process that started this one to say that kernels are compiled."""
+    """Print nothing: the process that started this one announces the compilation."""
     os.environ["FASTPRIV_QUIET"] = "1"
 
 

@@ -78,9 +78,8 @@ class TypeChannel(AbstractChannel):
             total = math.fsum(made.class_masses[made.all_classes.row == x])
             if abs(total - 1.0) > check.SUM_TOLERANCE:
                 raise InvalidInput(
-                    f"the distribution of the output given type {x} sums to "
-                    f"{described(total)}, not 1. "
-                    "Divide it by its sum."
+                    f"the distribution of the output given type {x} sums to {described(total)}, "
+                    "not 1. Divide it by its sum."
                 )
         return made
 
@@ -90,10 +89,12 @@ class TypeChannel(AbstractChannel):
 
     @cached_property
     def all_classes(self) -> Stack:
+        """The classes against an output of each type, one after the other."""
         return Stack.of(self.types, self.classes)
 
     @cached_property
     def all_entries(self) -> Floats:
+        """p(y|x) of each of these classes."""
         return np.concatenate(self.entries)
 
     @cached_property
@@ -103,8 +104,8 @@ class TypeChannel(AbstractChannel):
 
     def type_weights(self, prior: Distribution) -> Floats | None:
         """Return the probability of each type under an exchangeable prior, None for others."""
-        types = prior.by_type()
-        return None if types is None else type_weights(self.types, types)
+        by_type = prior.by_type()
+        return None if by_type is None else type_weights(self.types, by_type)
 
     def output_types(self, weights: Floats) -> Floats:
         """Return the distribution of the output's type, given weights of database types."""
@@ -129,14 +130,17 @@ class TypeChannel(AbstractChannel):
     def class_distribution(self, prior: Distribution, y: Ints) -> tuple[Floats, Floats | None]:
         """Return the distribution of the database's class for one output; logs if it underflows.
 
-        The counts of values in the records in which y holds v are the digits of a sum over records,
-        in base n + 1. The cost is the cost of the distribution of this sum.
+        A record adds (n + 1)^j to a sum, with a different j for each pair of values (v in y, s in
+        x), except 0 for s = 0. The digits of the sum in base n + 1 count the pairs, so the sum
+        determines the class. The cost is the cost of the distribution of this sum.
         """
         m, base = self.types.blocks.sizes[0], self.space.n + 1
         digits = np.zeros((m, m), dtype=object)
         digits[:, 1:] = base ** np.arange(m * (m - 1), dtype=object).reshape(m, m - 1)
-        sizes = sum(int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m)))
-        check.fits(sizes, "the table of classes", "use fewer records or values")
+        largest = sum(
+            int(digits[v, -1]) * int(c) for v, c in enumerate(np.bincount(y, minlength=m))
+        )
+        check.fits(largest, "the table of classes", "use fewer records or values")
         classes = self.classes[int(self.types.number(y[None])[0])]
         scores = [row.astype(np.int64) for row in digits]
         places = sum(scores[v] @ classes.held(v, m) for v in range(m))

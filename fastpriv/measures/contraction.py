@@ -122,11 +122,11 @@ def _product_contraction(channel: ProductChannel) -> Bracket:
 
 @contraction.register
 def _type_contraction(channel: TypeChannel) -> Bracket:
-    """Bits: over kinds of pairs of databases, O(n^7). More values: a small matrix.
+    """Use all kinds of pairs of databases for bits, O(n^7), or the matrix if it is small.
 
-    Otherwise the lower bound is the coefficient of the types alone. The upper bound is tanh^2(l/2)
-    for the strong level l. A pair of distributions with ratios in [e^-l, e^l] is a mixture of pairs
-    on two outputs. The coefficient of such a pair is largest if both ratios are extreme.
+    Otherwise return two bounds. The lower bound is the coefficient of the matrix of types. The
+    upper bound is tanh^2(l/2) for the strong level l. Two distributions with ratios in [e^-l, e^l]
+    are a mixture of pairs on two outputs, whose coefficient is largest if both ratios are extreme.
     """
     n = channel.space.n
     if channel.space.m != 2 and channel.space.size**2 <= _FORMED:
@@ -182,7 +182,7 @@ def constant_rows(channel: TiltedChannel) -> tuple[Floats, float]:
 
 
 def _first_output(channel: PosteriorChain) -> Floats:
-    """Return distributions of the first output of E_i for databases with one value in all records.
+    """Return the distributions of the first output of E_i, for databases of one value only.
 
     The factors R^-1 and R of the other records cancel: p(y_1 = b | x) is proportional to R[b, x_1]
     times sum_s initial[s] R^-1[s, b] T[s, x_2].
@@ -216,7 +216,7 @@ def _symmetric_row_contraction(kernel: Symmetric) -> Bracket:
 
 
 @row_contraction.register
-def _tilted_row_row_contraction(kernel: TiltedRow) -> Bracket:
+def _tilted_row_contraction(kernel: TiltedRow) -> Bracket:
     """Use the matrix, and widen by its error."""
     return kernel.widened(matrix_contraction(kernel.matrix))
 
@@ -279,14 +279,14 @@ def symmetric_contraction(kernel: Symmetric, n: int) -> Bracket:
 def _listed(kinds: list[tuple[RowKernel, int]]) -> Bracket | None:
     """Contraction over pairs that differ in every informative record, None if there are many."""
     distinct = [(np.unique(kernel.matrix, axis=0), count) for kernel, count in kinds]
-    told = [(rows, count) for rows, count in distinct if len(rows) > 1]
-    entries = math.fsum(count * math.log2(rows.size) for rows, count in told)
-    work = math.fsum(count * math.log2((len(rows) - 1) * rows.size) for rows, count in told)
+    informative = [(rows, count) for rows, count in distinct if len(rows) > 1]
+    entries = math.fsum(count * math.log2(rows.size) for rows, count in informative)
+    work = math.fsum(count * math.log2((len(rows) - 1) * rows.size) for rows, count in informative)
     if entries > _LISTED or work > _TERMS:
         return None
-    if not told:
+    if not informative:
         return Bracket(0.0, 0.0)
-    factors = [rows for rows, count in told for _ in range(count)]
+    factors = [rows for rows, count in informative for _ in range(count)]
     left = right = np.zeros(1, dtype=np.int64)
     for place, factor in enumerate(factors):
         s, t = np.triu_indices(len(factor), 1)
@@ -313,14 +313,15 @@ def _bounded(kinds: list[tuple[RowKernel, int]]) -> Bracket:
     lower = max(lowest, _together([(low, count) for _, low, _, count in parts], 1))
     # An error of 1e-14 in the sum of a distribution changes the root of a contraction by at most
     # 1e-14.
-    off = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
-    upper = min(_together(off, 1), _together([(high + UNSUMMED, c) for _, _, high, c in parts], 2))
+    etas = [((math.sqrt(eta.upper) + UNSUMMED) ** 2, count) for eta, _, _, count in parts]
+    distances = [(high + UNSUMMED, count) for _, _, high, count in parts]
+    upper = min(_together(etas, 1), _together(distances, 2))
     slack = roundoff(8 * len(kinds) + 32)
     return Bracket(min(lower * (1.0 - slack), 1.0), min(upper * (1.0 + slack), 1.0))
 
 
 def _together(parts: list[tuple[float, int]], power: int) -> float:
-    """1 - prod (1 - v)^(power count)."""
+    """Return 1 - prod (1 - v)^(power count) over the pairs (v, count)."""
     if any(v >= 1.0 for v, _ in parts):
         return 1.0
     return -math.expm1(power * math.fsum(count * math.log1p(-v) for v, count in parts))
