@@ -41,6 +41,8 @@ LogMoments = tuple[Complexes, Floats]
 
 #: Maximum number of entries of such an array; above it, one Fourier transform is used.
 _WORK = 1 << 21
+#: Levels t from which on e^-t is below the rounding of t.
+_FAR = 40.0
 #: Largest log-scale at which a moment is summed as its excess over one.
 _MODEST = 1.0
 #: If the error e exceeds |x|/2, x is replaced by 2e. Its error is 3e + |x|, in logs ln(1 + 2.5).
@@ -103,6 +105,14 @@ def gauss_legendre(count: int) -> tuple[Floats, Floats]:
     """Return the points and weights of the Gauss-Legendre rule on [-1, 1]."""
     at, weights = np.polynomial.legendre.leggauss(count)
     return at, weights
+
+
+def unsampled_level(t: float, q: float) -> float:
+    """Return ln(1 + (e^t - 1)/q): delta(t) with sampling is q times delta there without it."""
+    if t > _FAR:
+        return t - math.log(q)
+    ratio = math.expm1(t) / q
+    return math.log1p(ratio) if ratio < math.inf else math.log(math.expm1(t)) - math.log(q)
 
 
 class RecentRules:

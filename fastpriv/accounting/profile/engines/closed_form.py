@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fastpriv._core.rounding import lowered, raised, roundoff
 from fastpriv.accounting.profile.composition import Bounds, Composition, tilt_at
 from fastpriv.accounting.profile.engines.contour import CONTOUR
-from fastpriv.accounting.profile.losses import Directed, NoBound
+from fastpriv.accounting.profile.losses import Directed, NoBound, unsampled_level
 from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
 
 
@@ -76,7 +76,7 @@ def _amplified(step: GaussianMixture, t: float, flipped: bool) -> Bounds:
             return 0.0, roundoff(16.0) if factor > roundoff(-16.0) * (q + grown) else 0.0
         level = t + math.log(q / factor)
     else:
-        level = math.log1p(grown / q) if t < 700.0 else t - math.log(q)
+        level = unsampled_level(t, q)
     noise = Composition([(Directed(GaussianNoise(1.0 / shift)), 1)], [])
     off = roundoff(16.0) * (1.0 + level) * (level > 0.0) + slack
     made = CONTOUR.prepare(noise, level, tilt_at(noise.terms, level))

@@ -23,6 +23,7 @@ from fastpriv.accounting.profile.losses import (
     TooMuchWork,
     gauss_legendre,
     log_sum_above,
+    unsampled_level,
 )
 
 # Pairs of mixtures of normal distributions: subsampled Gaussian noise in either relation.
@@ -54,6 +55,13 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 #: Number of equally long arrays of a quadrature; the cache of quadratures is limited to 64 MB.
 _ARRAYS = 5
 _RULES = RecentRules(1 << 26)
+
+#: Largest x whose e^x does not overflow, with room for factors.
+_LARGEST_EXPONENT = 700.0
+#: Sums of probabilities below this may have lost digits to underflow.
+_LITTLE = 1e-290
+#: Absolute errors of a few subnormal numbers.
+_UNDERFLOW = 1e-322
 
 #: Positive shifts in units of the noise and their probabilities; the remainder is at zero.
 Shifts = tuple[tuple[float, float], ...]
@@ -124,13 +132,20 @@ class _Sum:
             real = (parts * np.cos(c * d)).sum(axis=0) + self.rest * np.exp(-most)
             return np.asarray(np.arctan2((parts * np.sin(c * d)).sum(axis=0), real))
 
-    def tail(self, y: float, sign: float) -> float:
-        """Return the probability of outputs above y, with shifts up (1) or down (-1)."""
+    def tail(self, y: float, sign: float, t: float = 0.0) -> float:
+        """Return e^t times the probability of outputs above y, with shifts up (1) or down (-1)."""
         shifts = [
             (0.0, self.rest if len(self.c) else 1.0),
             *zip(self.c.tolist(), self.p.tolist(), strict=True),
         ]
-        return math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+        plain = math.fsum(0.5 * p * math.erfc((y - sign * c) / math.sqrt(2.0)) for c, p in shifts)
+        if t == 0.0 or (t <= _LARGEST_EXPONENT and plain >= _LITTLE):
+            return math.exp(t) * plain
+        from scipy.special import log_ndtr
+
+        logs = [t + float(log_ndtr(sign * c - y)) for c, _ in shifts]
+        terms = zip(logs, shifts, strict=True)
+        return math.fsum(p * math.exp(min(log, _LARGEST_EXPONENT)) for log, (_, p) in terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,32 +462,29 @@ class GaussianMixture(ContinuousStep):
         """Return delta(t) of one step, not rounded; used only to guide the search."""
         if len(self.up) == 1 and not self.down:
             ((shift, q),) = self.up
-            level = math.log1p(math.expm1(t) / q) if t < 700.0 else t - math.log(q)
-            y = level / shift + 0.5 * shift
+            y = unsampled_level(t, q) / shift + 0.5 * shift
         else:
             y = self.output(t)
-        return self._A.tail(y, 1.0) - math.exp(min(t, 700.0)) * self._B.tail(y, -1.0)
+        return self._A.tail(y, 1.0) - self._B.tail(y, -1.0, t)
 
     def delta(self, t: float, flipped: bool, count: int = 1) -> tuple[float, float]:
         """Bound delta(t) = P(x > y) - e^t Q(x > y) of one step; the loss at y is t."""
         level = -t if flipped else t
         y = self.output(level)
         off = float(self._losses(np.array([y]))[1][0]) + roundoff(8.0) * abs(y) * (self.a + self.b)
-        sign = -1.0 if flipped else 1.0
-        first = self._A.tail(sign * y, sign), self._B.tail(sign * y, -sign)
-        p, q = first if not flipped else first[::-1]
-        scaled = math.exp(min(t, 700.0)) * q
+        # If flipped, the first distribution is the one of B, and -x is the output.
+        sign, (own, other) = (-1.0, (self._B, self._A)) if flipped else (1.0, (self._A, self._B))
+        p = own.tail(sign * y, 1.0)
+        scaled = min(other.tail(sign * y, -1.0, t), p)  # losses beyond y are at least t
         # Outputs with a loss within an error of t contribute at most this error each. They are
         # close to y, unless the losses hardly change there.
         step = sign / (1.0 + abs(y))
         near = self._losses(np.array([y - step, y + step]))[0]
-        own = (self._B if flipped else self._A), (-1.0 if flipped else 1.0) * sign
-        alike = (
-            own[0].tail(sign * (y - step), own[1]) if np.all(np.abs(near - level) > off) else 1.0
-        )
+        alike = own.tail(sign * (y - step), 1.0) if np.all(np.abs(near - level) > off) else 1.0
         far = abs(y) + self.a + self.b
         error = roundoff((p + scaled) * (64.0 + 4.0 * far * far + 4.0 * t)) + 2.0 * off * alike
-        return max(p - scaled - error, 0.0), max(min(p - scaled + error + 1e-322, 1.0), 0.0)
+        error += _UNDERFLOW
+        return max(p - scaled - error, 0.0), max(min(p - scaled + error, 1.0), 0.0)
 
     @lru_cache(maxsize=2)  # noqa: B019  (one for each side)
     def cells(self, far: float, count: int) -> Cells:

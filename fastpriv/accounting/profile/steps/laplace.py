@@ -22,6 +22,7 @@ from fastpriv.accounting.profile.losses import (
     TooMuchWork,
     gauss_legendre,
     log1p_with_error,
+    unsampled_level,
 )
 
 # Pairs with losses on an interval: Laplace noise and mechanisms of bounded range.
@@ -196,7 +197,7 @@ class Interval(ContinuousStep):
             return laplace_delta(self.e, count, t)
         factor, level = 1.0, t
         if self.q < 1.0 and not flipped:
-            factor, level = self.q, math.log1p(math.expm1(min(t, 700.0)) / self.q)
+            factor, level = self.q, unsampled_level(t, self.q)
         elif self.q < 1.0:
             # 1 - (1-q) e^t, without cancellation for small t.
             factor = self.q - (1.0 - self.q) * math.expm1(min(t, 700.0))
