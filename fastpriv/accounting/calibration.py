@@ -35,6 +35,10 @@ _ROUGH_TRIES = 60
 _NEARLY = 0.1
 #: Most secant steps to that threshold.
 _SECANTS = 12
+#: False-positive rates up to this are not calibrated by levels: e^t would overflow.
+_RARE = 1e-300
+#: Width of a bracket, in tolerances, above which the rate itself narrows it.
+_WIDE = 8.0
 
 
 class _NoEstimate(Exception):
@@ -124,12 +128,12 @@ def calibrate(
         },
     )
     width = check.real(tolerance, "tolerance", least=1e-13, most=0.5)
-    if parameter not in _PARAMETERS:
+    if not isinstance(parameter, str) or parameter not in _PARAMETERS:
         hint = did_you_mean(parameter, _PARAMETERS)
         raise InvalidInput(
             f"parameter must be one of {', '.join(_PARAMETERS)}; got {described(parameter)}{hint}"
         )
-    if goal.fpr is not None and goal.fpr > 0.0 and goal.limit < 1.0:
+    if goal.fpr is not None and goal.fpr > _RARE and goal.limit < 1.0:
         return _by_levels(make, goal, parameter, width)
     return _Search(make, goal, parameter).threshold(width)
 
@@ -195,12 +199,12 @@ def _goal(*kinds: dict[str, float | None]) -> _Goal:
     if len(asked) != 1:
         raise InvalidInput(
             "calibrate needs one guarantee: epsilon and delta, or advantage, or tpr and fpr, or "
-            f"bayes_risk and prior; got {_named(asked) or 'none'}"
+            f"bayes_risk and prior; got {_named(asked) or 'none'}."
         )
     (kind,) = asked
     missing = [name for name, value in kind.items() if value is None]
     if missing:
-        raise InvalidInput(f"{missing[0]} must be given with {_named(asked)}; got None")
+        raise InvalidInput(f"{missing[0]} must be given with {_named(asked)}; got None.")
     if "epsilon" in kind:
         level = check.real(kind["epsilon"], "epsilon", least=0.0)
         limit = check.real(kind["delta"], "delta", least=0.0, most=1.0)
@@ -215,10 +219,10 @@ def _goal(*kinds: dict[str, float | None]) -> _Goal:
     if "tpr" in kind:
         limit = check.real(kind["tpr"], "tpr", least=0.0, most=1.0)
         rate = check.real(kind["fpr"], "fpr", least=0.0, most=1.0)
-        if limit <= rate < 1.0:
+        if limit <= rate and limit < 1.0:
             raise InvalidInput(
                 f"tpr must be above fpr, because a guess alone has tpr = fpr; got {limit:g} and "
-                f"{rate:g}"
+                f"{rate:g}."
             )
         words = f"a true-positive rate of {limit:g} at the false-positive rate {rate:g}"
         if limit < 1.0 < limit + rate:
@@ -230,7 +234,7 @@ def _goal(*kinds: dict[str, float | None]) -> _Goal:
     if risk >= min(p, 1.0 - p) and risk > 0.0:
         raise InvalidInput(
             f"bayes_risk must be below prior and 1 - prior, the risk of a guess from the prior "
-            f"alone; got {risk:g} and {p:g}"
+            f"alone; got {risk:g} and {p:g}."
         )
 
     def right(made: PrivacyProfile) -> Bracket:
@@ -281,7 +285,7 @@ class _Search:
         """Return the profile at a value."""
         profile = self._make(int(x) if self._integer else x)
         if not isinstance(profile, PrivacyProfile):
-            raise InvalidInput(f"make must return a PrivacyProfile, got {described(profile)}")
+            raise InvalidInput(f"make must return a PrivacyProfile; got {described(profile)}.")
         return profile
 
     def good(self, x: float) -> bool:
@@ -337,9 +341,12 @@ class _Search:
     def around(self, good: float, tolerance: float) -> Bracket:
         """Return the bracket, given a value at which the guarantee is proved."""
         if self._integer:
-            return self._last(good, good + 1.0)
+            result = self._last(good, good + 1.0)
+            return self._narrowed_integers(result.lower, result.upper + 1.0)
         gap = 4.0 * tolerance * good * (-1.0 if self._better else 1.0)
         refuted = self._refuted(good + gap, abs(gap))
+        if abs(good - refuted) > _WIDE * tolerance * good and self.bad(refuted):
+            return self._narrowed(good, refuted, tolerance)
         return Bracket(min(good, refuted), max(good, refuted))
 
     def _start_roughly(self, tolerance: float) -> None:
@@ -401,6 +408,10 @@ class _Search:
         good, bad = self._ends()
         if good == bad:
             return Bracket(good, good)
+        return self._narrowed(good, bad, tolerance)
+
+    def _narrowed(self, good: float, bad: float, tolerance: float) -> Bracket:
+        """Return the bracket between a value at which the guarantee is proved and one where not."""
         for i in range(60):
             if abs(good - bad) <= tolerance * good:
                 break
@@ -420,16 +431,19 @@ class _Search:
     def _refuted(self, x: float, gap: float) -> float:
         """Return a value from x on, in growing steps, at which the guarantee is refuted."""
         sign = -1.0 if self._better else 1.0
-        while not self.bad(x):
+        while True:
+            x = min(max(x, self.least), self.most)
+            if x in (self.least, self.most) or self.bad(x):
+                return x
             x = x + sign * gap
             gap *= 4.0
-            if not self.least <= x <= self.most:
-                return min(max(x, self.least), self.most)
-        return x
 
     def integers(self) -> Bracket:
         """Return the bracket of the largest integer."""
-        good, bad = (float(int(x)) for x in self._integer_ends())
+        return self._narrowed_integers(*(float(int(x)) for x in self._integer_ends()))
+
+    def _narrowed_integers(self, good: float, bad: float) -> Bracket:
+        """Return the bracket of the largest integer between two, as ``_narrowed``."""
         i = 0
         while bad - good > 1.0:
             x = float(int(self._guess(good, bad, i % 3 == 2)))
@@ -452,6 +466,6 @@ class _Search:
             x *= 4.0
             if x > self.most:
                 raise Infeasible(
-                    "any number of steps gives the guarantee. Use a smaller epsilon or delta."
+                    f"any number of steps gives {self._goal.words}. Ask for a stricter guarantee."
                 )
         return x, 4.0 * x

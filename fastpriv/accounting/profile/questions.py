@@ -384,7 +384,7 @@ class Questions:
         >>> round(fp.accounting.PrivacyProfile.gaussian(1.0).tpr(0.05).upper, 6)
         0.259511
         """
-        result = self.tradeoff(fpr)
+        result = self.tradeoff(check.real(fpr, "fpr", least=0.0, most=1.0))
         return Bracket(
             math.nextafter(1.0 - result.upper, 0.0),
             min(math.nextafter(1.0 - result.lower, 2.0), 1.0),

@@ -128,6 +128,29 @@ def test_rates_for_a_risk():
     assert found.width < 1e-4 * found.upper
 
 
+def test_rates_of_curves_with_corners():
+    """The best level is a corner, so its error is not squared: the rate itself narrows it."""
+    found = calibrate(PrivacyProfile.laplace, tpr=0.1, fpr=0.01)
+    assert found.lower <= 1.0 / math.log(10.0) <= found.upper
+    assert found.width < 1e-7
+    found = calibrate(
+        lambda n: PrivacyProfile.randomised_response(2, 0.05).self_compose(n),
+        tpr=0.1,
+        fpr=0.01,
+        parameter="steps",
+    )
+    assert found.lower == found.upper == 437
+
+
+def test_rates_at_the_limits():
+    found = calibrate(
+        lambda q: PrivacyProfile.laplace(2.0, q), tpr=0.1, fpr=0.01, parameter="sampling"
+    )
+    assert found == fp.Bracket(1.0, 1.0)
+    found = calibrate(gaussian, tpr=0.5, fpr=1e-320, tolerance=1e-3)
+    assert 1e-6 <= found.lower <= 0.026 <= found.upper < 0.028
+
+
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
@@ -138,6 +161,7 @@ def test_rates_for_a_risk():
         ({"prior": 0.5}, "bayes_risk must be given with prior"),
         ({"epsilon": 1.0, "delta": 1e-5, "advantage": 0.1}, "one guarantee.*advantage"),
         ({"tpr": 0.1, "fpr": 0.2}, "tpr must be above fpr"),
+        ({"tpr": 0.1, "fpr": 1.0}, "tpr must be above fpr"),
         ({"advantage": 1.5}, "advantage"),
         ({"bayes_risk": 0.3, "prior": 0.2}, "bayes_risk must be below prior"),
     ],
@@ -156,8 +180,13 @@ def test_calibrations_that_fail():
         )
     with pytest.raises(Infeasible, match="no noise"):
         calibrate(lambda noise: gaussian(0.0), epsilon=0.1, delta=1e-9)
-    with pytest.raises(InvalidInput, match="parameter must be"):
-        calibrate(gaussian, epsilon=1.0, delta=1e-6, parameter="noize")
+    with pytest.raises(Infeasible, match="any number of steps gives an advantage"):
+        calibrate(lambda n: gaussian(1.0), advantage=0.9, parameter="steps")
+    for parameter in ("noize", ["noise"]):
+        with pytest.raises(InvalidInput, match="parameter must be"):
+            calibrate(gaussian, epsilon=1.0, delta=1e-6, parameter=parameter)
+    with pytest.raises(InvalidInput, match="fpr must be"):
+        gaussian(1.0).tpr(2.0)
     with pytest.raises(InvalidInput, match="must return"):
         calibrate(lambda noise: noise, epsilon=1.0, delta=1e-6)
 
