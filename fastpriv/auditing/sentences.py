@@ -40,6 +40,10 @@ _DIGITS = 4
 _CONVERTED = 13
 #: Levels up to which people read e^level as a number.
 _READ = 14.0
+#: Levels below which e^level is written as 1 + x, because its first digits are 1.0000.
+_NEAR_ZERO = 1e-4
+#: Brackets that are wider than this share of their upper bound are written with both bounds.
+_WIDE = 1e-3
 #: Levels from which on e^-level underflows.
 _UNDERFLOW = 700.0
 #: Probabilities of an adversary's databases below this one are the rounding of an optimisation.
@@ -62,7 +66,10 @@ class Line:
     Attributes
     ----------
     measure : callable
-        The number, within the limits of the case.
+        The number. A measure whose cost grows with the number of databases takes ``case.search()``
+        for an optimisation and ``case.compare()`` for all pairs of neighbours instead of
+        ``case.channel``, and ``case.passed()`` instead of ``case.prior``. They raise TooLarge for
+        mechanisms that would take too long; the audit then lists the notion as skipped.
     meaning : callable
         One sentence that states what the number means.
     worst : callable or None
@@ -96,7 +103,7 @@ def secret_line(
 
 
 def converted(number: float, digits: int = _DIGITS) -> str:
-    """Write the result of a conversion, rounded up after its own rounding errors are dropped."""
+    """Write a converted number, rounded up, without the last digits, which are rounding errors."""
     return up(float(f"{number:.{_CONVERTED}g}"), digits)
 
 
@@ -104,7 +111,7 @@ def factor(level: float) -> str:
     """Write e^level, rounded up, the way people read factors."""
     if level == 0.0:
         return "1"
-    if level < 1e-4:
+    if level < _NEAR_ZERO:
         return f"1 + {converted(math.expm1(level))}"
     digits = _DIGITS - min(0, math.floor(math.log10(level)) + 1)  # four of what exceeds 1
     return converted(math.exp(level), digits) if level <= _READ else f"e^{up(level, _DIGITS)}"
@@ -116,7 +123,7 @@ def nats(value: Value) -> str:
     if number == "infinite":
         return number
     bits = quantity(converted(top(value) / math.log(2.0)), "bits")
-    if isinstance(value, Bracket) and value.width > 1e-3 * value.upper:
+    if isinstance(value, Bracket) and value.width > _WIDE * value.upper:
         bits += f"; {quantity(down(value.lower, _DIGITS), 'nats')} can be attained"
     return f"{quantity(number, 'nats')} ({bits})"
 
