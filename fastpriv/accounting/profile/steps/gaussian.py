@@ -38,7 +38,8 @@ from fastpriv.accounting.profile.losses import (
 # of A if a record is replaced.
 
 
-#: Largest angle between the terms of A or of B in the strip of analyticity.
+#: Largest angle between the terms of A or of B in the strip of analyticity. Below pi, the terms do
+#: not cancel, so A and B have no zero.
 _TURN = 0.85 * math.pi
 #: Heights of the strip that are tried, relative to the largest height.
 _HEIGHTS: Floats = np.asarray(0.8 ** np.arange(16.0))
@@ -62,6 +63,14 @@ _LARGEST_EXPONENT = 700.0
 _LITTLE = 1e-290
 #: Absolute errors of a few subnormal numbers.
 _UNDERFLOW = 1e-322
+#: Smallest argument of a logarithm or denominator that may be zero.
+_SMALLEST = 1e-300
+#: Factor that covers the rounding of masses of cells, of their sums and of repeated squares.
+_MASS_MARGIN = 1.001
+#: Relative error of angles, far above their rounding.
+_ANGLE_MARGIN = 1e-9
+#: Largest logarithm of a bound that is kept: bounds above one are of no use.
+_LARGEST_LOG = 300.0
 
 #: Positive shifts in units of the noise and their probabilities; the remainder is at zero.
 Shifts = tuple[tuple[float, float], ...]
@@ -112,9 +121,9 @@ class _Sum:
         """Return the mean of c given x; used only to choose a window."""
         parts = list(zip(self.c.tolist(), self.p.tolist(), strict=True))
         logs = [math.log(p) + c * (x - 0.5 * c) for c, p in parts]
-        most = max(*logs, math.log(max(self.rest, 1e-300)))
-        masses = [math.exp(max(log - most, -700.0)) for log in logs]
-        total = math.fsum(masses) + self.rest * math.exp(min(-most, 700.0))
+        most = max(*logs, math.log(max(self.rest, _SMALLEST)))
+        masses = [math.exp(max(log - most, -_LARGEST_EXPONENT)) for log in logs]
+        total = math.fsum(masses) + self.rest * math.exp(min(-most, _LARGEST_EXPONENT))
         return math.fsum(m * c for m, (c, _) in zip(masses, parts, strict=True)) / total
 
     def angle(self, x: Floats, d: float) -> Floats:
@@ -126,7 +135,7 @@ class _Sum:
             return np.zeros(len(x))
         c, p = self.c[:, None], self.p[:, None]
         logs = np.log(p) + c * x - 0.5 * c * c
-        most = np.maximum(logs.max(axis=0), math.log(max(self.rest, 1e-300)))
+        most = np.maximum(logs.max(axis=0), math.log(max(self.rest, _SMALLEST)))
         with np.errstate(under="ignore"):
             parts = np.exp(logs - most)
             real = (parts * np.cos(c * d)).sum(axis=0) + self.rest * np.exp(-most)
@@ -166,11 +175,13 @@ class _Cells:
 
 
 def _falls(angles: Floats, masses: Floats, turns: list[Floats], logs: Floats) -> Floats:
-    """Return the smallest sum of masses e^(log - angle turn) over lines, at rising angles.
+    """Return the smallest sum of masses e^(log - angle turn) over lines, at increasing angles.
 
-    Masses must be raised by 1e-3, and turns lowered by 1e-9, for the errors of squares.
+    The kernel squares the exponentials of an angle to get those of twice the angle. To cover the
+    errors of these squares, masses must be raised by ``_MASS_MARGIN`` and turns lowered by
+    ``_ANGLE_MARGIN``.
     """
-    octave = int(np.searchsorted(angles, 2.0 * angles[0] * (1.0 - 1e-9)))
+    octave = int(np.searchsorted(angles, 2.0 * angles[0] * (1.0 - _ANGLE_MARGIN)))
     if not np.allclose(angles[octave:], 2.0 * angles[:-octave], rtol=1e-10, atol=0.0):
         octave = len(angles)
     sums = np.zeros((max(len(turns), 1), len(angles)))
@@ -188,11 +199,11 @@ class GaussianMixture(ContinuousStep):
     ----------
     sigma : float
         Standard deviation of the noise.
-    up, down : tuples of (shift, chance)
+    up, down : tuples of (shift, probability)
         Positive shifts and their probabilities; the remaining probability is at zero.
     """
 
-    #: Largest output, if larger ones are left out.
+    #: Largest output; a subclass leaves out larger ones.
     cut: float = math.inf
 
     def __init__(self, sigma: float, up: Shifts, down: Shifts = ()) -> None:
@@ -282,6 +293,7 @@ class GaussianMixture(ContinuousStep):
     def _rule(
         self, c: float, angle: float, tolerance: float, eta: float
     ) -> tuple[Floats, Nodes, Callable[[Floats], Floats]]:
+        """Compute what ``rule`` returns and caches."""
         far = math.log(1.0 / tolerance)
         h, d = self._spacing(c, angle, far, eta)
         reach = math.sqrt(2.0 * far) + 2.0
@@ -308,11 +320,12 @@ class GaussianMixture(ContinuousStep):
             size = 2.0 * (abs(c) + angles) + 1.0
             turned = value + strip + rule + angles * (self.a + self.b) * d
             logs = np.logaddexp(turned, tails[0]), np.logaddexp(lifted + rule, tails[1])
-            tilted, plain = (np.exp(np.minimum(log - scale, 700.0)) for log in logs)
+            tilted, plain = (np.exp(np.minimum(log - scale, _LARGEST_EXPONENT)) for log in logs)
             return np.asarray(tilted + size * plain)
 
         def relative(angles: Floats) -> Floats:
-            return np.exp(np.minimum(strip + rule + angles * (self.a + self.b) * d, 700.0))
+            logs = strip + rule + angles * (self.a + self.b) * d
+            return np.exp(np.minimum(logs, _LARGEST_EXPONENT))
 
         return x, Nodes(logs, losses, fuzz, off, remainder), relative
 
@@ -349,7 +362,7 @@ class GaussianMixture(ContinuousStep):
         h, G, x, tilt, logs = cells.h, cells.G, cells.x, cells.tilt, cells.logs
         _, _, m_a, v_a = self._A.logs(x)
         _, _, m_b, v_b = self._B.logs(-x)
-        slope = np.maximum(m_a + m_b, 1e-300)
+        slope = np.maximum(m_a + m_b, _SMALLEST)
         g = np.abs(tilt - (v_a - v_b) / slope) + 0.5 * h * G
         with np.errstate(under="ignore"):
             r = np.exp(np.minimum(logs - np.log(slope) + 0.5 * h * g, 600.0))
@@ -359,7 +372,7 @@ class GaussianMixture(ContinuousStep):
         below = np.cumsum(masses) - masses + 1e-15
         below[0] = 0.0
         picked = np.arange(0, _CELLS, _CELLS >> 8)
-        return below[picked] * 1.001, beyond[picked] * 1.001
+        return below[picked] * _MASS_MARGIN, beyond[picked] * _MASS_MARGIN
 
     def ceiling(self, c: float, angles: Floats, fine: bool = True) -> Floats:
         """Bound |Phi(c + i angle)| / Phi(c), by parts and, if fine, on lines above the real axis.
@@ -375,18 +388,19 @@ class GaussianMixture(ContinuousStep):
         return np.asarray(result)
 
     def fall(self, c: float, angles: Floats, cut: Callable[[Floats], Floats], eta: float) -> Floats:
-        """Return the same bound for an integrand times ``cut``, rising Phi((x - x0) / eta)."""
+        """Bound that ratio for an integrand times ``cut``, the increasing Phi((x - x0) / eta)."""
         edges, masses, lines = self.lifted(c)
         logs = [(self._strip(c, d) + 0.5 * (d / eta) ** 2, turns) for d, turns in lines]
-        kept = [(log, turns) for log, turns in logs if log < 300.0]
+        kept = [(log, turns) for log, turns in logs if log < _LARGEST_LOG]
         turns = [turn for _, turn in kept]
         return _falls(angles, masses * cut(edges), turns, np.array([log for log, _ in kept]))
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def lifted(self, c: float) -> tuple[Floats, Floats, list[tuple[float, Floats]]]:
-        """Return right edges of cells, their masses, and the minimum Im L(x + id) for some d.
+        """Return right edges of cells, their masses, and lines at some heights d.
 
-        Masses are under the tilted distribution. Outputs outside the window count with Im L = 0.
+        A line has the smallest Im L(x + id) of each cell. Masses are under the tilted distribution.
+        Outputs outside the window have Im L = 0, which is a lower bound.
         """
         cells = self._cells_under(c, _STEEP, _LIFTED)
         x, h = cells.x, cells.h
@@ -395,10 +409,10 @@ class GaussianMixture(ContinuousStep):
         for d in (
             widest * np.concatenate([_HEIGHTS, _HEIGHTS[-1] * 0.5 ** np.arange(1, 7)])
         ).tolist():
-            if self._strip(c, d) < 300.0:
+            if self._strip(c, d) < _LARGEST_LOG:
                 turns = self._A.angle(x - 0.5 * h, d) + self._B.angle(-x - 0.5 * h, d)
-                lines.append((d, np.append(turns * (1.0 - 1e-9), 0.0)))
-        masses = np.append(cells.masses, cells.outside) * 1.001
+                lines.append((d, np.append(turns * (1.0 - _ANGLE_MARGIN), 0.0)))
+        masses = np.append(cells.masses, cells.outside) * _MASS_MARGIN
         return np.append(x + 0.5 * h, math.inf), masses, lines
 
     def slope(self, c: float) -> float:
@@ -413,7 +427,7 @@ class GaussianMixture(ContinuousStep):
         far = np.abs(losses - m) + off
         inside = float((cells.masses * np.maximum(far[:-1], far[1:])).sum())
         most = float(max(far[0], far[-1]))
-        return 1.001 * (inside + cells.outside * (most + self.a + self.b))
+        return _MASS_MARGIN * (inside + cells.outside * (most + self.a + self.b))
 
     @lru_cache(maxsize=8)  # noqa: B019  (pairs are few and small)
     def _cells_under(self, c: float, steep: float, count: int) -> _Cells:
@@ -507,12 +521,9 @@ class GaussianMixture(ContinuousStep):
         error = float(max(first[1].max(), second[1].max())) + roundoff(64.0 + 4.0 * x.max() ** 2)
         ends = np.array([low, high])
         tails = -0.5 * ends * ends - _HALF_LOG_TWO_PI
-        p = np.concatenate(
-            [tails[:1] + self._A.logs(ends)[0][:1], p, tails[1:] + self._A.logs(ends)[0][1:]]
-        )
-        q = np.concatenate(
-            [tails[:1] + self._B.logs(-ends)[0][:1], q, tails[1:] + self._B.logs(-ends)[0][1:]]
-        )
+        p_tails, q_tails = tails + self._A.logs(ends)[0], tails + self._B.logs(-ends)[0]
+        p = np.concatenate([p_tails[:1], p, p_tails[1:]])
+        q = np.concatenate([q_tails[:1], q, q_tails[1:]])
         return Cells(losses, p, q, float(off.max()), error, bounded=False)
 
 
@@ -564,7 +575,7 @@ class CutMixture(GaussianMixture):
         while edges[-1] > low:
             # Losses change by at most a times the probability of having been sampled, per unit.
             odds = math.log(q / (1.0 - q)) + self.a * (edges[-1] - 0.5 * self.a)
-            slope = self.a / (1.0 + math.exp(min(-odds, 700.0)))
+            slope = self.a / (1.0 + math.exp(min(-odds, _LARGEST_EXPONENT)))
             edges.append(edges[-1] - 2.0 * min(widest, _TURNS / (size * slope)))
             if len(edges) * _RULE > _POINTS:
                 raise TooMuchWork
@@ -587,7 +598,7 @@ class CutMixture(GaussianMixture):
             return tilted, plain
 
         def remainder(angles: Floats, scale: float) -> Floats:
-            tilted, plain = (math.exp(min(log - scale, 700.0)) for log in errors())
+            tilted, plain = (math.exp(min(log - scale, _LARGEST_EXPONENT)) for log in errors())
             return np.asarray(tilted + (2.0 * (c + angles) + 1.0) * plain)
 
         root = math.sqrt(0.5)
@@ -608,7 +619,7 @@ class CutMixture(GaussianMixture):
         factor = math.log(64.0 / 15.0) - 2.0 * _RULE * np.log(r) - np.log1p(-(r**-2.0))
         right, near = middles + reach, np.maximum(np.abs(middles) - reach, 0.0)
         start = 0.5 * (y * y - near * near) - _HALF_LOG_TWO_PI + np.log(halves) + factor
-        grown = np.exp(np.minimum(math.log(q) + self.a * (right - 0.5 * self.a), 300.0))
+        grown = np.exp(np.minimum(math.log(q) + self.a * (right - 0.5 * self.a), _LARGEST_LOG))
         turn = np.arctan2(grown * np.sin(self.a * y), (1.0 - q) + grown * np.cos(self.a * y))
         losses = self._losses(right.reshape(-1))[0].reshape(right.shape)
         start = np.where(self.a * y <= 0.5 * math.pi, start, math.inf)
