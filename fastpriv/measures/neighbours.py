@@ -68,7 +68,7 @@ class ResponseGroup(QueryChannel):
     """
 
     columns: HammingChannel
-    #: Bound on what underflow takes from a probability.
+    #: Bound on what underflow takes from a probability, far above the smallest doubles.
     lost = 2.0**-960
 
     @property
@@ -156,15 +156,17 @@ def paired(laws: Floats, pairs: Ints, error: float = 0.0) -> AbstractChannel:
 
 
 def _laws(channel: AbstractChannel) -> tuple[Floats, int, float]:
-    """Return output distributions, and by how many rows the second of a pair is shifted.
+    """Return output distributions, a shift of row numbers, and a relative error.
 
-    Computed entries have errors. Then a pair is rounded apart, by the returned relative error.
+    Given entries are exact: the shift and the error are 0. Computed entries have errors, so all
+    distributions are returned twice, rounded up and rounded down. The shift leads from the row of a
+    database in the first copy to its row in the second.
     """
     matrix = table(channel)
     if channel.matrix_error == 0.0:
         return matrix, 0, 0.0
-    nothing = np.zeros(0, dtype=np.int64)
-    both, _ = next(iter(apart(matrix, [(nothing, nothing)], channel.space.n)))
+    no_pairs = np.zeros(0, dtype=np.int64)
+    both, _ = next(iter(apart(matrix, [(no_pairs, no_pairs)], channel.space.n)))
     return both, len(matrix), apart_by(matrix.shape[1], channel.space.n)
 
 

@@ -158,10 +158,10 @@ def _product_ruling_out(channel: ProductChannel) -> tuple[int, Ints]:
     number -= math.prod(len(y) ** c for y, c in zip(full, counts, strict=True))
     # All records have their first output except one, whose output excludes a value.
     start = np.array([y[0] for y in seen])[kernels.assignment]
-    telling = [k for k, y in enumerate(seen) if len(y) > len(full[k])]
+    partial = [k for k, y in enumerate(seen) if len(y) > len(full[k])]
     first = [
         (int((kernels.assignment == k).argmax()), y)
-        for k in telling[:FEW]
+        for k in partial[:FEW]
         for y in np.setdiff1d(seen[k], full[k])[:FEW].tolist()
     ][:FEW]
     listed = np.repeat(start[None], len(first), axis=0)
@@ -222,17 +222,17 @@ def _rows_step(kernels: RowKernels, prior: Distribution | None) -> Witness:
     return Witness(y, x, moved)
 
 
-def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
-    """Return the neighbours x, x' of largest home(x')/home(x), and x itself as the output."""
+def _prior_step(prior: Distribution, groups: list[Ints]) -> Witness:
+    """Return the neighbours x, x' of largest p(x')/p(x), and x itself as the output."""
     best, place = -math.inf, (groups[0], 0, 0)
     for rows in groups:
-        ratios = home.log_ratios(rows[:1])
+        ratios = prior.log_ratios(rows[:1])
         np.fill_diagonal(ratios, -math.inf)
         s, t = map(int, np.unravel_index(ratios.argmax(), ratios.shape))
         if ratios[s, t] > best:
             best, place = float(ratios[s, t]), (rows[:1], s, t)
     rows, s, t = place
-    other, i = steepest(home, rows, s, t)
+    other, i = steepest(prior, rows, s, t)
     x = other.copy()
     x[i] = t
     return Witness(x.copy(), x, other)
@@ -240,7 +240,7 @@ def _home_step(home: Distribution, groups: list[Ints]) -> Witness:
 
 @extreme_witness.register
 def _product_extreme_witness(channel: ProductChannel) -> Witness:
-    """In every record the two values and the output that are furthest apart."""
+    """Take in every record the two values and the output with the largest ratio."""
     kernels = channel.kernels
     x, other, y = (np.empty(len(kernels), dtype=np.int64) for _ in range(3))
     for kernel, rows in kernels.groups():
@@ -273,7 +273,7 @@ def _query_step_witness(channel: QueryChannel, prior: Distribution | None = None
 
 @extreme_witness.register
 def _query_extreme_witness(channel: QueryChannel) -> Witness:
-    """Among the answers that occur."""
+    """Search the answers that occur."""
     seen = channel.query.seen()
     v, w, y = _furthest(channel.occurring_rows())
     first, second = (channel.query.database((), (), int(seen[a])) for a in (v, w))
@@ -295,7 +295,7 @@ def _query_leakage_witness(channel: QueryChannel, prior: Distribution) -> Witnes
 
 @step_witness.register
 def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) -> Witness:
-    """Over moves of one record from class to class. Cost O(classes)."""
+    """Search the moves of one record from class to class. Cost O(classes)."""
     source, target = channel.all_classes.source, channel.all_classes.target
     if prior is None:
         at = largest_ratio(channel.all_entries[source], channel.all_entries[target])
@@ -315,7 +315,7 @@ def _type_step_witness(channel: TypeChannel, prior: Distribution | None = None) 
 
 @extreme_witness.register
 def _type_extreme_witness(channel: TypeChannel) -> Witness:
-    """Over the classes against each type of output. Cost O(classes)."""
+    """Search the classes against each type of output. Cost O(classes)."""
     most, least = (np.array([f(e) for e in channel.entries]) for f in (np.max, np.min))
     j = largest_ratio(most, least)
     first, entry = int(channel.all_classes.starts[j]), channel.entries[j]
@@ -326,7 +326,7 @@ def _type_extreme_witness(channel: TypeChannel) -> Witness:
 
 @leakage_witness.register
 def _type_leakage_witness(channel: TypeChannel, prior: Distribution) -> Witness:
-    """Over types of outputs, under an exchangeable prior."""
+    """Search the types of outputs, under an exchangeable prior."""
     types = prior.by_type()
     if types is None:
         return matrix_leakage_witness(channel, prior)
@@ -346,12 +346,13 @@ def _laid_out(pairs: Ints) -> tuple[Ints, Ints]:
 
 @step_witness.register
 def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = None) -> Witness:
-    """In the structure of the prior.
+    """Use the structure of the prior.
 
-    W changes by e^epsilon if a record of x leaves its value in y, and by the ratio of R q.
+    If a record of x leaves its value in y, W changes by e^epsilon and by a ratio of R q. Here q is
+    the base distribution and R the randomised response.
     """
     if prior is None:
-        witness = _home_step(channel.prior, channel.alike_groups)
+        witness = _prior_step(channel.prior, channel.alike_groups)
     elif channel.is_own_prior(prior):
         witness = _rows_step(channel.hamming_kernels, None)
     else:
@@ -366,17 +367,17 @@ def _tilted_step_witness(channel: TiltedChannel, prior: Distribution | None = No
 @extreme_witness.register
 def _tilted_extreme_witness(channel: TiltedChannel) -> Witness:
     """Use the largest and smallest tilt of every output. Cost O(N n m)."""
-    law, home = channel.base_and_mixture()
-    tilt = -np.log(home)
+    base, mixture = channel.base_and_mixture()
+    tilt = -np.log(mixture)
     most, least = (tropical(tilt, channel.hamming_kernels, j) for j in (np.maximum, np.minimum))
-    y = channel.space.rows(int(np.where(law > 0, most - least, -1.0).argmax()))
+    y = channel.space.rows(int(np.where(base > 0, most - least, -1.0).argmax()))
     column = _log_column(channel, y)
     return Witness(y, *channel.space.rows(np.array([column.argmax(), column.argmin()])))
 
 
 @leakage_witness.register
 def _tilted_leakage_witness(channel: TiltedChannel, prior: Distribution) -> Witness:
-    """From the leakages of all outputs. Cost O(N n m)."""
+    """Use the leakages of all outputs. Cost O(N n m)."""
     y = channel.space.rows(int(leakages(channel, prior).above.argmax()))
     column = np.where(prior.probabilities() > 0, _log_column(channel, y), -math.inf)
     return Witness(y, channel.space.rows(int(column.argmax())))
@@ -421,7 +422,7 @@ def _product_leading(prior: Product, kernels: RowKernels) -> tuple[Ints, Ints]:
 
 @leading.register
 def _exchangeable_leading(prior: Exchangeable, kernels: RowKernels) -> tuple[Ints, Ints]:
-    """Exchangeable bits with one kernel: over types of outputs."""
+    """Exchangeable bits with one kernel: search the types of outputs."""
     by_type = count_leakages(prior, kernels)
     if by_type is None:
         return vector_leading(prior, kernels)

@@ -49,7 +49,15 @@ _GAINED = 1.0 + 1e-9
 _SHARES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: Smallest probability in a logarithm.
 _LEAST = 1e-300
-#: Price of a joint distribution outside the simplices.
+#: Smallest probability at which a tangent is taken: steeper ones are bad for a program.
+_RAREST = 1e-12
+#: Smallest share of an edge on either side of a cut, so that both parts shrink.
+_CUT = 0.2
+#: Shares of the gap that a mixture of input distributions and its search may take.
+_MIXTURE_GAP = 0.02
+_SEARCH_GAP = 0.1
+#: Price of a joint distribution outside the simplices, per unit of mass: far above any value of a
+#: posterior, ln m at most, so that a solution pays only where it must.
 _PRICE = 100.0
 #: Rounds of :func:`most_information`.
 _INPUT_ROUNDS = 80
@@ -62,7 +70,7 @@ def convex_leak(
     most: float,
     time_limit: float | None,
 ) -> IndividualCapacity:
-    """Return the largest I(X_i; Y) over records i and a convex set, nothing being above ``most``.
+    """Return the largest I(X_i; Y) over records i and a convex set; ``most`` is an upper bound.
 
     With A = x_i and the posteriors Q_y of A, I = H(A) - sum P(y) H(Q_y). Every Q_y is kept in a
     simplex. There -H lies below the linear function with the same values at the corners, and H(A)
@@ -82,13 +90,14 @@ def convex_leak(
     meter = Meter(time_limit, _WORK)
     clock = Clock(math.inf if time_limit is None else time_limit)
     most = min(most, most_information(matrix, priors, gap, clock)[1])
-    looked_at = [_Row(channel, matrix, priors, int(i)) for i in rows]
-    lower, upper = _searched(looked_at, gap, most, meter)
-    who = max(looked_at, key=lambda row: row.best[0], default=None)
-    found = None if who is None else who.best[1]
-    law = priors.lowest(np.zeros(size))[1] if found is None else found  # no prior reveals anything
-    known = adversary_of(channel.space, (0 if who is None else who.i,), law)
-    return widened(IndividualCapacity(lower, upper, known), channel.matrix_error)
+    records = [_Row(channel, matrix, priors, int(i)) for i in rows]
+    lower, upper = _searched(records, gap, most, meter)
+    worst = max(records, key=lambda row: row.best[0], default=None)
+    law = None if worst is None else worst.best[1]
+    if law is None:  # no prior reveals anything, so any will do
+        law = priors.lowest(np.zeros(size))[1]
+    adversary = adversary_of(channel.space, (0 if worst is None else worst.i,), law)
+    return widened(IndividualCapacity(lower, upper, adversary), channel.matrix_error)
 
 
 def _searched(rows: list[_Row], gap: float, most: float, meter: Meter) -> tuple[float, float]:
@@ -121,7 +130,10 @@ def _enough(best: float, gap: float) -> float:
 
 
 class _Part(NamedTuple):
-    """An upper bound over simplices [y, corner, a], the loosest y and a posterior of it."""
+    """An upper bound over simplices [y, corner, a]; the output y where it is loosest.
+
+    ``middle`` is a posterior of y in its simplex.
+    """
 
     bound: float
     row: _Row
@@ -151,7 +163,7 @@ class _Row:
         return np.tile(np.eye(self.m), (self.W.shape[1], 1, 1))
 
     def climbed(self, meter: Meter) -> float:
-        """Return the information that ascents reach, each step towards the best distribution."""
+        """Return the information that ascents reach; a step leads towards the best distribution."""
         rng = np.random.default_rng(0)  # used only to choose starting points
         count, best = len(self.laws), 0.0
         for shares in [np.full(count, 1.0 / count), *rng.dirichlet(np.ones(count), _STARTS)]:
@@ -164,14 +176,14 @@ class _Row:
                 slope = np.log(np.maximum(joint, _LEAST) / outer)[self.values]
                 _, corner, end = self._largest((self.W * slope).sum(axis=1))
                 ways = [joint + share * (corner - joint) for share in _SHARES]
-                told = [_told(way, len(self.W)) for way in ways]
-                now = _told(joint, len(self.W))
-                if max(told) <= min(best, now) * _GAINED:
+                values = [_information_below(way, len(self.W)) for way in ways]
+                now = _information_below(joint, len(self.W))
+                if max(values) <= min(best, now) * _GAINED:
                     break
-                at = int(np.argmax(told))
+                at = int(np.argmax(values))
                 joint, point = ways[at], point + _SHARES[at] * (end - point)
                 self._reached(joint, point)
-                best = max(best, *told)
+                best = max(best, *values)
         return best
 
     def bound(self, simplices: Floats, best: float, gap: float) -> tuple[_Part, float]:
@@ -185,8 +197,8 @@ class _Row:
             value, shares, g, tangent = solved
             joint = np.tensordot(shares, self.laws, 1)
             self._reached(joint, shares @ self.points)
-            best = max(best, _told(joint, len(self.W)))
-            law = np.maximum(joint.sum(axis=1), 1e-12)
+            best = max(best, _information_below(joint, len(self.W)))
+            law = np.maximum(joint.sum(axis=1), _RAREST)
             self.tangents = [*self.tangents[-_TANGENTS:], np.log(law / law.sum())]
             bound = min(bound, self._proved(simplices, heights, g, tangent))
             # More distributions would take little off what is open.
@@ -209,7 +221,7 @@ class _Row:
 
     def _reached(self, joint: Floats, point: Floats) -> None:
         """Keep a prior if its information exceeds the best so far."""
-        value = _told(joint, len(self.W))
+        value = _information_below(joint, len(self.W))
         if value > self.best[0]:
             self.best = value, point / point.sum()
 
@@ -281,7 +293,7 @@ class _Row:
         )
 
 
-def _told(joint: Floats, size: int) -> float:
+def _information_below(joint: Floats, size: int) -> float:
     """Return I(A; Y) of a joint distribution that sums over ``size`` databases, rounded down."""
     outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     seen = joint > 0.0
@@ -308,11 +320,11 @@ def _halves(simplices: Floats, y: int, middle: Floats) -> list[Floats]:
     j, k = np.unravel_index(int(edges.argmax()), edges.shape)
     way = ends[k] - ends[j]
     share = float((middle - ends[j]) @ way / (way @ way))
-    cut = ends[j] + min(max(share, 0.2), 0.8) * way
+    cut = ends[j] + min(max(share, _CUT), 1.0 - _CUT) * way
     parts = []
-    for lost in (j, k):
+    for replaced in (j, k):
         part = simplices.copy()
-        part[y, lost] = cut
+        part[y, replaced] = cut
         parts.append(part)
     return parts
 
@@ -341,13 +353,13 @@ def most_information(
     lower, upper = 0.0, math.inf
     for _ in range(_INPUT_ROUNDS):
         rewards = np.array([law @ _divergences(seen, law) for law in laws])
-        p = rewarded_law(laws @ seen, rewards, 0.02 * gap) @ laws
-        told = _divergences(seen, p)
-        slack = roundoff(8.0 * seen.size + 64.0) * (1.0 + float(np.abs(told).max()))
-        lower = max(lower, float(p @ told) - slack)
-        least, law = priors.smallest_sum(-told)
+        p = rewarded_law(laws @ seen, rewards, _MIXTURE_GAP * gap) @ laws
+        divergences = _divergences(seen, p)
+        slack = roundoff(8.0 * seen.size + 64.0) * (1.0 + float(np.abs(divergences).max()))
+        lower = max(lower, float(p @ divergences) - slack)
+        least, law = priors.smallest_sum(-divergences)
         upper = min(upper, slack - least)
-        if upper <= lower + 0.1 * gap * min(1.0, lower) or clock.left() == 0.0:
+        if upper <= lower + _SEARCH_GAP * gap * min(1.0, lower) or clock.left() == 0.0:
             break
         laws = np.vstack([laws, law])
     return max(0.0, lower), max(upper, lower)
