@@ -64,10 +64,8 @@ def leakage(
     draws, rng : int
         Where there are more than 2^20 outputs, so many are drawn at random, from this seed; the
         figure states that.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Returns
     -------
@@ -215,10 +213,8 @@ def balance(
         Values of b, evenly from 0 to ln N.
     gap, time_limit : float
         As for :func:`fastpriv.constrained_capacity`; the time is for each point.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Examples
     --------

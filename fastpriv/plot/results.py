@@ -59,10 +59,8 @@ def tradeoff(
     ----------
     curve : TradeoffCurve or Distribution
         The curve; for a prior, its curve on the default grid.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Returns
     -------
@@ -87,10 +85,8 @@ def exact(curve: ExactCurve, ax: Axes | None = None, *, legend: bool | str = Tru
     ----------
     curve : ExactCurve
         The curve.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Returns
     -------
@@ -125,10 +121,8 @@ def frequencies(
         The result of :func:`fastpriv.estimate_frequencies`.
     column : hashable, optional
         The column, or a tuple of columns that were estimated jointly. By default the first one.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Returns
     -------
@@ -221,10 +215,8 @@ def levels(audit: Audit, *, ax: Axes | None = None, legend: bool | str = True) -
     ----------
     audit : Audit
         The audit.
-    ax : matplotlib Axes, optional
-        Where; by default new ones.
-    legend : bool or str
-        Whether there is one, above the axes; or its place inside, such as "upper right".
+    ax, legend
+        As for :func:`profile`.
 
     Examples
     --------
