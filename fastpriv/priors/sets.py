@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastpriv._core import validation as check
 from fastpriv._core.rounding import lowered, raised, roundoff
-from fastpriv._core.validation import Floats
+from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.convex_sets import Least, box_least, divergence_least, variation_least
 from fastpriv.errors import Infeasible, InvalidInput, described, short
 from fastpriv.priors.base import Distribution
@@ -193,6 +193,10 @@ class ConvexPriors(PriorSet, ABC):
     def possible(self) -> np.ndarray:
         """Return which databases some distribution of the set allows."""
 
+    @abstractmethod
+    def reordered(self, order: Ints) -> ConvexPriors:
+        """Return the same set for databases in another order."""
+
     def symmetric(self) -> bool:
         """Whether the set is known to be symmetric in the databases."""
         return False
@@ -243,6 +247,9 @@ class Box(ConvexPriors):
     def possible(self) -> np.ndarray:
         return (self.upper if self.free > 0 else self.lower) > 0
 
+    def reordered(self, order: Ints) -> Box:
+        return Box(self.lower[order], self.upper[order])
+
     def symmetric(self) -> bool:
         return bool(np.ptp(self.lower) == 0.0 and np.ptp(self.upper) == 0.0)
 
@@ -273,6 +280,9 @@ class VariationBall(ConvexPriors):
     def possible(self) -> np.ndarray:
         return (self._centre > 0) | (self._radius > 0)
 
+    def reordered(self, order: Ints) -> VariationBall:
+        return VariationBall(self._centre[order], self._radius)
+
     def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
@@ -294,6 +304,9 @@ class DivergenceBall(ConvexPriors):
     def possible(self) -> np.ndarray:
         return np.asarray(self._centre > 0)
 
+    def reordered(self, order: Ints) -> DivergenceBall:
+        return DivergenceBall(self._centre[order], self._radius, self._inner)
+
     def symmetric(self) -> bool:
         return bool(np.ptp(self._centre) == 0.0)
 
@@ -312,6 +325,9 @@ class HullPriors(ConvexPriors):
 
     def possible(self) -> np.ndarray:
         return np.asarray(self.laws.max(axis=0) > 0.0)
+
+    def reordered(self, order: Ints) -> HullPriors:
+        return HullPriors(np.ascontiguousarray(self.laws[:, order]))
 
     def lowest(self, column: Floats) -> Least:
         """Minimise over the corners: a mean is linear. Cost O(corners N)."""
@@ -375,6 +391,10 @@ class PolytopePriors(ConvexPriors):
     def possible(self) -> np.ndarray:
         return self.inequalities.possible()
 
+    def reordered(self, order: Ints) -> PolytopePriors:
+        A = np.ascontiguousarray(self.inequalities.A[:, order])
+        return PolytopePriors(A, self.inequalities.b)
+
     def lowest(self, column: Floats) -> Least:
         return self.inequalities.least(column)
 
@@ -385,7 +405,7 @@ class PolytopePriors(ConvexPriors):
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
     numbers = np.ascontiguousarray(check.array(values, name), dtype=np.float64)
     if numbers.ndim != ndim or numbers.size == 0:
-        raise InvalidInput(f"{name} must be a non-empty array of {ndim} dimension(s)")
+        raise InvalidInput(f"{name} must be a non-empty array of {ndim} dimension(s).")
     if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{name} must hold finite numbers")
+        raise InvalidInput(f"{name} must hold finite numbers.")
     return check.owned(numbers, values)

@@ -99,3 +99,14 @@ def test_a_search_without_end_is_refused():
     channel = fp.QueryChannel(np.arange(11 * 64) % 64, shifts, [11, 64])
     with pytest.raises(fp.TooLarge, match="individual_capacity"):
         fp.is_weakly_symmetric(channel)
+
+
+def test_independence_does_not_depend_on_the_order_of_rows():
+    """Rows that differ by 1e-12 are the same, or not, from whichever row they are compared."""
+    rows = [
+        [0.6568043822060361, 0.3431956177939639],
+        [0.6568043822057965, 0.3431956177942035],
+        [0.6568043822061584, 0.34319561779384156],
+    ]
+    answers = {fp.is_data_independent([rows[k] for k in order]) for order in ((0, 1, 2), (1, 0, 2))}
+    assert len(answers) == 1

@@ -315,11 +315,10 @@ def row_pml(
     channel : channel or 2-D array
         The mechanism.
     prior : Distribution, 1-D array or PriorSet
-        Distribution of the databases, or a set of them: all distributions, all distributions of
-        independent records, a box, a ball or a polytope. For a set, the leakage is the largest over
-        its priors.
+        Distribution of the databases, or a set of them, except for bits with a common
+        probability. For a set, the leakage is the largest over its priors.
     i : int or sequence of int
-        Number of the record, or the different numbers of a group. A group goes with one prior.
+        Number of the record, or the different numbers of a group.
     y : int or array of values, optional
         One output, by index or by the value of each record. Only its leakage is computed.
     time_limit : float

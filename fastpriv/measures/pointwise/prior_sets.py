@@ -19,6 +19,7 @@ from fastpriv._core.rounding import (
     raised,
     round_up,
     roundoff,
+    sum_up,
 )
 from fastpriv._core.search import BestFirst
 from fastpriv._core.validation import Floats, Ints
@@ -45,7 +46,6 @@ from fastpriv.priors.sets import (
     BernoulliPriors,
     Box,
     ConvexPriors,
-    HullPriors,
     IidPriors,
     PriorSet,
     ProductPriors,
@@ -89,13 +89,18 @@ def set_level(
     It is a bracket if the time ran out.
     """
     check_set(priors, channel)
+    group = () if row is None or isinstance(row, str) else group_numbers(channel, row)
     if row is None:
         found = _whole(priors, channel, clock)
     elif isinstance(row, str) and row == "worst":
         found = _worst_row(priors, channel, clock)
+    elif len(group) == 1:
+        found = _one_row(priors, channel, group[0], clock)
     else:
-        found = _one_row(*as_one_record(priors, channel, row), clock)
-    if channel.matrix_error and not isinstance(channel, ProductChannel):  # entries are off by that
+        found = _group_level(priors, channel, group, clock)
+    by_record = not isinstance(priors, ConvexPriors) and len(group) <= 1
+    if channel.matrix_error and not (isinstance(channel, ProductChannel) and by_record):
+        # Entries of the matrix are off by that.
         off, most = 4.0 * channel.matrix_error, extreme_level(channel)
         if isinstance(found, Bracket):
             lower = min(max(found.lower - off, 0.0), most)
@@ -111,26 +116,37 @@ def set_level(
     return found
 
 
-def as_one_record(
-    priors: PriorSet, channel: AbstractChannel, rows: Any
-) -> tuple[PriorSet, AbstractChannel, int]:
-    """Return a set, a channel and the number of a record, with a group of records as one record."""
-    group = group_numbers(channel, rows)
-    if len(group) == 1:
-        return priors, channel, group[0]
-    if not isinstance(priors, AllPriors | HullPriors):
-        raise InvalidInput(
-            f"row must be one record over {priors!r}; got a group. Groups are measured over "
-            "PriorSet.all and PriorSet.hull; leave row out for the whole database."
-        )
+def joined(
+    priors: PriorSet, channel: AbstractChannel, group: tuple[int, ...]
+) -> tuple[PriorSet, AbstractChannel]:
+    """Return a set and a channel with a group of records as record 0, the others as record 1."""
     sizes, size = channel.space.sizes, channel.space.size
     matrix = np.array(channel.nearest_matrix(), order="C")
     order = group_lines(np.arange(size), sizes, group).reshape(-1)
     values = math.prod(sizes[i] for i in group)
-    joined = Channel(matrix[order], [values, size // values])
-    if isinstance(priors, HullPriors):
-        priors = HullPriors(np.ascontiguousarray(priors.laws[:, order]))
-    return priors, joined, 0
+    space = Space.of((values, size // values))
+    if isinstance(priors, ProductPriors):
+        priors = ProductPriors(space)
+    elif isinstance(priors, ConvexPriors):
+        priors = priors.reordered(order)
+    return priors, Channel(matrix[order], space)
+
+
+def _group_level(
+    priors: PriorSet, channel: AbstractChannel, group: tuple[int, ...], clock: Clock
+) -> float | Bracket:
+    """Return the leakage about a group of records.
+
+    Distributions of single records form a product for the group. Over all products the group may
+    as well have any distribution, because the supremum is reached near point masses.
+    """
+    if isinstance(priors, BernoulliPriors | RowBoxPriors):
+        if isinstance(channel, ProductChannel):  # leakages about independent records add up
+            return sum_up([top(_one_row(priors, channel, i, clock)) for i in group])
+        return float(independent_leakages(priors, channel, group).max())
+    if isinstance(priors, IidPriors):
+        return iid_level(channel, priors.c, group, clock)
+    return _one_row(*joined(priors, channel, group), 0, clock)
 
 
 @singledispatch
@@ -212,7 +228,7 @@ def _iid_whole(priors: IidPriors, channel: AbstractChannel, clock: Clock) -> flo
 def _iid_one_row(
     priors: IidPriors, channel: AbstractChannel, i: int, clock: Clock
 ) -> float | Bracket:
-    return iid_level(channel, priors.c, i, clock)
+    return iid_level(channel, priors.c, (i,), clock)
 
 
 @_whole.register
@@ -322,7 +338,18 @@ def set_row_leakages(priors: PriorSet, channel: AbstractChannel, i: Any, clock: 
     """
     check_set(priors, channel)
     check.fits(channel.output_count, "the leakage of every output", "use pml_level with row=")
-    return _row(*as_one_record(priors, channel, i), clock)
+    group = group_numbers(channel, i)
+    if isinstance(priors, BernoulliPriors | RowBoxPriors):
+        leaks = independent_leakages(priors, channel, group)
+    elif len(group) == 1:
+        leaks = _row(priors, channel, group[0], clock)
+    else:
+        leaks = _row(*joined(priors, channel, group), 0, clock)
+    if channel.matrix_error == 0.0:
+        return leaks
+    one_of_product = isinstance(priors, ProductPriors) and len(group) == 1
+    most = neighbour_level(channel) if one_of_product else extreme_level(channel)
+    return np.minimum(leaks + 4.0 * channel.matrix_error, most)
 
 
 @singledispatch
@@ -591,7 +618,7 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
         most = lead[np.ix_(*[possible] * n)].reshape(-1, lead.shape[-1]).max(axis=0)
     for j in range(n):
         if j != i:
-            lead = np.moveaxis(np.tensordot(laws, np.moveaxis(lead, j, 0), 1), 0, j)
+            lead = _at_corners(lead, laws, j)
     if i is None:
         least = lead.reshape(-1, lead.shape[-1]).min(axis=0)
         seen = most > 0.0
@@ -607,6 +634,52 @@ def row_box_level(channel: AbstractChannel, box: Box, i: int | None) -> float:
             shares = part[possible].max(axis=0) / (laws @ part).min(axis=0)
         worst = max(worst, float(shares.max()))
     return log_up(worst) + 2.0 * slack
+
+
+def independent_leakages(
+    priors: BernoulliPriors | RowBoxPriors, channel: AbstractChannel, group: tuple[int, ...]
+) -> Floats:
+    """Return the largest leakage of every output about a group of independent records.
+
+    For a setting of the group, the probability of y given that setting is linear in the
+    distribution of each other record, and the probability of y in those of all records. So the
+    largest quotient is at corners. Cost O(n corners N K) for corners^n no larger than N, else more.
+    """
+    if isinstance(priors, BernoulliPriors):
+        laws = np.array(chances_from(priors.c))
+        possible = laws.max(axis=0) > 0.0
+    else:
+        laws, possible = corners(priors.record_set), priors.record_set.possible()
+    n, m = channel.space.n, laws.shape[1]
+    sides = max(m, len(laws))
+    check.fits(
+        sides**n * channel.output_count,
+        "the probabilities of all outputs at all corners",
+        "use fewer records",
+        _CORNER_ENTRIES,
+    )
+    matrix = scaled_matrix(channel)
+    tops = matrix.max(axis=0)
+    table: Floats = (matrix / np.where(tops > 0.0, tops, 1.0)).reshape((m,) * n + (-1,))
+    for j in range(n):
+        if j not in group:
+            table = _at_corners(table, laws, j)
+    k, outputs = len(group), table.shape[-1]
+    first = np.moveaxis(table, group, range(k))
+    given = first[np.ix_(*[possible] * k)].reshape(-1, math.prod(first.shape[k:-1]), outputs)
+    for j in group:
+        table = _at_corners(table, laws, j)
+    means = np.moveaxis(table, group, range(k)).reshape(-1, given.shape[1], outputs)
+    most, least = given.max(axis=0), means.min(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(most > 0.0, most / least, 1.0).max(axis=0)
+    slack = 2.0 * roundoff(2 * n * (m + 2) + 32)
+    return np.array([log_up(max(1.0, share)) + slack for share in shares.tolist()])
+
+
+def _at_corners(table: Floats, laws: Floats, j: int) -> Floats:
+    """Return means over record j under each of some distributions, in the place of its values."""
+    return np.moveaxis(np.tensordot(laws, np.moveaxis(table, j, 0), 1), 0, j)
 
 
 @row_box_level.register
@@ -722,64 +795,72 @@ def _query_interval_level(channel: QueryChannel, low: Chance, high: Chance, i: i
 
 
 @singledispatch
-def iid_level(channel: AbstractChannel, c: float, i: int | None, clock: Clock) -> float | Bracket:
-    """Return the largest leakage (about record i, if given) under bits with one probability.
+def iid_level(
+    channel: AbstractChannel, c: float, group: tuple[int, ...] | None, clock: Clock
+) -> float | Bracket:
+    """Return the largest leakage (about a group, if given) under bits with one probability.
 
     The probability is in [c, 1-c]. The result is a bracket if the time runs out.
     """
     if channel.space.n == 1:  # one bit is independent of no other
-        return interval_level(channel, *chances_from(c), i)
-    return matrix_iid_level(channel, c, i, clock)
+        return interval_level(channel, *chances_from(c), None if group is None else group[0])
+    return matrix_iid_level(channel, c, group, clock)
 
 
 def matrix_iid_level(
-    channel: AbstractChannel, c: float, i: int | None, clock: Clock
+    channel: AbstractChannel, c: float, group: tuple[int, ...] | None, clock: Clock
 ) -> float | Bracket:
     """Through the matrix. Cost O(n^2 K) for every halving, and few are needed."""
     n, matrix = channel.space.n, scaled_matrix(channel)
-    ones = channel.space.rows(np.arange(channel.space.size)).sum(axis=1)
-    if i is None:
+    rows = channel.space.rows(np.arange(channel.space.size))
+    ones = rows.sum(axis=1)
+    if group is None:
         most = np.broadcast_to(matrix.max(axis=0), (n + 1, matrix.shape[1]))
-        return _largest([most], matrix, ones, c, clock)
-    values = channel.space.rows(np.arange(channel.space.size))[:, i]
-    given = []
-    for value in (0, 1):
-        own = values == value
-        given.append(_raised(means_by_ones(matrix[own], ones[own] - value, n - 1)))
-    return _largest(given, matrix, ones, c, clock)
+        return _largest([most], None, matrix, ones, c, clock)
+    given, settings = [], list(itertools.product((0, 1), repeat=len(group)))
+    for setting in settings:
+        own = (rows[:, group] == setting).all(axis=1)
+        means = means_by_ones(matrix[own], ones[own] - sum(setting), n - len(group))
+        given.append(_raised(means, len(group)))
+    counts = np.array([[len(group) - sum(setting), sum(setting)] for setting in settings])
+    return _largest(given, counts, matrix, ones, c, clock)
 
 
 @iid_level.register
-def _product_iid_level(channel: ProductChannel, c: float, i: int | None, clock: Clock) -> float:
+def _product_iid_level(
+    channel: ProductChannel, c: float, group: tuple[int, ...] | None, clock: Clock
+) -> float:
     """Take p = c or 1-c: the log of a record's quotient is convex in p, and so is their sum."""
     kernels, levels = channel.kernels, []
     if c == 0.0:  # the limits in which all bits become certain
-        rows = range(len(kernels)) if i is None else [i]
+        rows = range(len(kernels)) if group is None else group
         ends = [[float(kernels[j].log_ratios[:, t].max()) for j in rows] for t in (0, 1)]
         return raised(max(math.fsum(end) for end in ends), 6.0)
     for law in chances_from(c):
         prior = Product.iid(law, channel.space.n)
-        if i is None:
+        if group is None:
             levels.append(leakage_levels(channel, prior)[0])
         else:
-            levels.append(row_level(channel, prior, i))
+            levels.append(sum_up(row_level(channel, prior, i) for i in group))
     return max(levels)
 
 
 @iid_level.register
 def _query_iid_level(
-    channel: QueryChannel, c: float, i: int | None, clock: Clock
+    channel: QueryChannel, c: float, group: tuple[int, ...] | None, clock: Clock
 ) -> float | Bracket:
     """A count: its matrix has a row for every number of ones."""
     if not channel.query.counts_bits():
-        return matrix_iid_level(channel, c, i, clock)
+        return matrix_iid_level(channel, c, group, clock)
     matrix, n = channel.kernel.matrix, channel.space.n
     ones = np.arange(n + 1)
-    if i is None:
+    if group is None:
         most = np.broadcast_to(matrix.max(axis=0), matrix.shape)
-        return _largest([most], matrix, ones, c, clock)
-    parts = matrix[:-1], matrix[1:]
-    return _largest([_raised(part) for part in parts], matrix, ones, c, clock)
+        return _largest([most], None, matrix, ones, c, clock)
+    k = len(group)
+    held = np.arange(k + 1)
+    given = [_raised(matrix[j : n - k + j + 1], k) for j in held.tolist()]
+    return _largest(given, np.stack([k - held, held], axis=1), matrix, ones, c, clock)
 
 
 def means_by_ones(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
@@ -789,19 +870,29 @@ def means_by_ones(matrix: Floats, ones: np.ndarray, n: int) -> Floats:
     return np.asarray(totals / np.bincount(ones, minlength=n + 1)[:, None])
 
 
-def _raised(coefficients: Floats) -> Floats:
-    """Return the coefficients of the same polynomials, seen as polynomials of one degree more."""
-    n = len(coefficients)
-    share = np.arange(n + 1)[:, None] / n
-    zero = np.zeros((1, coefficients.shape[1]))
-    before, after = np.vstack([zero, coefficients]), np.vstack([coefficients, zero])
-    return np.asarray(share * before + (1.0 - share) * after)
+def _raised(coefficients: Floats, degrees: int) -> Floats:
+    """Return the coefficients of the same polynomials, seen as polynomials of a larger degree."""
+    for _ in range(degrees):
+        n = len(coefficients)
+        share = np.arange(n + 1)[:, None] / n
+        zero = np.zeros((1, coefficients.shape[1]))
+        before, after = np.vstack([zero, coefficients]), np.vstack([coefficients, zero])
+        coefficients = np.asarray(share * before + (1.0 - share) * after)
+    return coefficients
 
 
 def _largest(
-    tops: list[Floats], matrix: Floats, ones: np.ndarray, c: float, clock: Clock
+    tops: list[Floats],
+    counts: Ints | None,
+    matrix: Floats,
+    ones: np.ndarray,
+    c: float,
+    clock: Clock,
 ) -> float | Bracket:
-    """Return ln of the largest quotient of ``tops`` and the probabilities of outputs."""
+    """Return ln of the largest quotient of ``tops`` and the probabilities of outputs.
+
+    ``counts`` has the numbers of zeros and ones of the setting that each top is given.
+    """
     n = len(tops[0]) - 1
     bottom = means_by_ones(matrix, ones, n)
     seen = matrix.max(axis=0) > 0.0
@@ -813,21 +904,23 @@ def _largest(
         "use fewer records or outputs, or bernoulli_interval, a larger set",
         _WORK,
     )
-    value = np.repeat(np.arange(len(tops)) if len(tops) > 1 else [-1], seen.sum())
+    known = None if counts is None else np.repeat(counts, seen.sum(), axis=0)
     first = _quotients(whole).max(axis=0)
 
     def part(outputs: Ints, low: float, high: float) -> tuple[Floats, Floats]:
         """Return bounds on the quotients of some outputs on an interval, and values at its bounds.
 
         If probabilities underflow, two other bounds hold: the coefficients on [0, 1], and one over
-        the smallest probability of the value of the record.
+        the smallest probability of the setting that is given.
         """
         least, most = chance_of(low, c), chance_of(high, c)
         both = _on(np.ascontiguousarray(whole[:, :, outputs]), least, most)
         rare = both[:, 1] < TINY
-        alone = np.choose(value[outputs] + 1, [0.0, most[0], least[1]])
-        with np.errstate(divide="ignore", over="ignore"):
-            caps = np.minimum(first[outputs], 1.0 / alone)
+        caps = first[outputs]
+        if known is not None:
+            alone = ((most[0], least[1]) ** known[outputs]).prod(axis=1)
+            with np.errstate(divide="ignore", over="ignore"):
+                caps = np.minimum(caps, 1.0 / alone)
         quotients = _quotients(both)
         bounds = np.where(rare, caps, quotients).max(axis=0, initial=0.0)
         return bounds, np.where(rare, 0.0, quotients)[[0, -1]].max(axis=0, initial=0.0)
@@ -859,7 +952,7 @@ def _largest(
     most = BestFirst([start], halves).run(lambda: reached * (1.0 + _HALVED), over)
     # Every number is made from positive ones: a mean under a distribution, and the means of the
     # matrix.
-    error = 4.0 * corner_error(n, *chances_from(c)) + roundoff(4.0 * len(matrix))
+    error = 4.0 * corner_error(n, *chances_from(c)) + roundoff(4.0 * (len(matrix) + n))
     level = log_up(max(reached, most)) + error
     return Bracket(max(0.0, math.log(reached) - error), level) if late else level
 

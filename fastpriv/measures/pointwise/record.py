@@ -22,6 +22,7 @@ from fastpriv.channels.types import TypeChannel, log_type_weights
 from fastpriv.measures.attributes import context_secrets, secret_level
 from fastpriv.measures.groups import Group, group_marginal, query_laws, rare_outputs
 from fastpriv.measures.inputs import measure_as_product
+from fastpriv.measures.leakage import extreme_level
 from fastpriv.measures.pointwise.database import (
     leakage_levels,
     leakages,
@@ -270,9 +271,9 @@ def _type_row_level(channel: TypeChannel, prior: Distribution, i: int) -> float:
 @row_level.register
 def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> float:
     """Use the record alone if records are independent, recursions on a chain of bits."""
-    if isinstance(prior, Markov):
-        if prior.space.m == 2:
-            return float(chain_row_levels(prior, channel.kernels)[i])
+    if isinstance(prior, Markov) and prior.space.n > 1:
+        if prior.space.m == 2:  # no record leaks more than the level of any two databases
+            return min(float(chain_row_levels(prior, channel.kernels)[i]), extreme_level(channel))
         check.fits(
             channel.output_count,
             "the leakage of all outputs of a chain of more than two values a row, which",
@@ -290,8 +291,9 @@ def _product_row_level(channel: ProductChannel, prior: Distribution, i: int) -> 
 @worst_row_level.register
 def _product_worst_row_level(channel: ProductChannel, prior: Distribution) -> float:
     """Compute all records of a chain of bits at once."""
-    if isinstance(prior, Markov) and prior.space.m == 2:
-        return float(chain_row_levels(prior, channel.kernels).max())
+    if isinstance(prior, Markov) and prior.space.m == 2 and prior.space.n > 1:
+        worst = float(chain_row_levels(prior, channel.kernels).max())
+        return min(worst, extreme_level(channel))
     return worst_of_rows(channel, prior)
 
 
