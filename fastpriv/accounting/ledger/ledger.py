@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -76,6 +77,8 @@ _WAIT = 5.0
 _ATTEMPTS = 24
 #: Seconds of processor time after which composing is not brief: others do not wait for it.
 _BRIEF = 0.1
+#: How addresses begin, also of services that keep no ledgers.
+_ADDRESS = re.compile(r"[A-Za-z][\w.+-]+://")
 #: Longest pause, in seconds, after another one was faster.
 _PAUSE = 0.004
 
@@ -324,7 +327,7 @@ class Ledger:
             if wanted is not None and wanted != current:
                 raise InvalidInput(
                     f"the ledger has the budget {described(current)}, not {described(wanted)}; "
-                    "open it without a budget, or with its own"
+                    "open it without a budget, or with its own."
                 )
             self._attach(store, stated)
         except BaseException:
@@ -360,7 +363,7 @@ class Ledger:
             if before.relation not in (None, relation):
                 raise InvalidInput(
                     f"relation must be {before.relation!r}, that of the ledger; got {relation!r}. "
-                    "Use a ledger for each relation"
+                    "Use a ledger for each relation."
                 )
             entry = _entry(before, STATEMENT, count=0, charged={})
             entries = before.entries + 1
@@ -553,7 +556,7 @@ class Ledger:
         if entry is not None and entry.content != fields["content"]:
             raise InvalidInput(
                 f"key must be new for a new spend; {described(key)} belongs to spend "
-                f"{entry.number}, which had other arguments. Repeat those, or use another key"
+                f"{entry.number}, which had other arguments. Repeat those, or use another key."
             )
         return entry
 
@@ -611,7 +614,7 @@ class Ledger:
             time.sleep(random.uniform(0.0, _PAUSE))
         raise LedgerError(
             f"the ledger {store.name}: the connection was lost {_ATTEMPTS} times; nothing was "
-            "spent. Try again"
+            "spent. Try again."
         )
 
     def unpublished(self, label: str) -> list[tuple[Receipt, str]]:
@@ -637,7 +640,7 @@ class Ledger:
         if not self._store.publish(receipt.number):
             raise LedgerError(
                 f"spend {receipt.number} of the ledger has paid for another release; nothing was "
-                "published. Release anew, which is charged"
+                "published. Release anew, which is charged."
             )
 
     def runs_left(
@@ -770,7 +773,7 @@ class Ledger:
             raise InvalidInput(
                 "the ledger must have a budget of its own to be amended; this one is of "
                 f"{described(self._store.genesis['about'])}, whose guarantee is its budget. Make "
-                "a new filter"
+                "a new filter."
             )
         for name, text in (("actor", actor), ("reason", reason)):
             if not checked_label(text, name):
@@ -796,7 +799,7 @@ class Ledger:
         if not written:
             raise LedgerError(
                 f"the ledger {self._store.name}: the connection was lost, and the budget was not "
-                "amended. Try again"
+                "amended. Try again."
             )
         return _amendment(written[0])
 
@@ -827,7 +830,7 @@ class Ledger:
             for row in rows:
                 chain.add(*row)
             if chain.state != state:
-                raise InvalidInput("its entries do not add up to its totals")
+                raise InvalidInput("its entries do not add up to its totals.")
             chain.check_composition()
         return state.head
 
@@ -985,6 +988,12 @@ def opened(
     limit = check.real(timeout, "timeout", least=0.0, most=1e6)
     if isinstance(path, str) and path.startswith(SCHEMES):
         return PostgresStore(path, genesis, limit)
+    if isinstance(path, str) and _ADDRESS.match(path):
+        scheme = path.partition("://")[0]
+        raise InvalidInput(
+            f'path must be the path of a file or an address "postgresql://..."; got one that '
+            f"begins with {described(scheme + '://')}. Write it as one of these."
+        )
     return SqliteStore(check.path(path, "path").absolute(), genesis, limit)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -76,7 +77,7 @@ def measured(
         raise InvalidInput(
             "mechanism must be a channel, a 2-D array, a release, a PrivacyProfile or levels such "
             f'as {{"dp": 0.1}}; got {described(mechanism)}. For steps of other libraries see '
-            "fastpriv.adapters: dp_accounting, opendp and opacus make profiles of them"
+            "fastpriv.adapters: dp_accounting, opendp and opacus make profiles of them."
         )
     channel = as_channel(mechanism, prior.space if isinstance(prior, Distribution) else None)
     known = _KNOWN.get(channel)
@@ -107,7 +108,10 @@ def measured(
 
 
 def _is_array(mechanism: object) -> bool:
-    return isinstance(mechanism, list | tuple) or hasattr(mechanism, "__array__")
+    """Whether a mechanism has rows; a number or a pair of numbers has none."""
+    if isinstance(mechanism, list | tuple):
+        return not any(isinstance(row, Real) for row in mechanism)
+    return hasattr(mechanism, "__array__") and getattr(mechanism, "ndim", 2) > 1
 
 
 def identified(

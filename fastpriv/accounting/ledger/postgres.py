@@ -32,9 +32,28 @@ _SHORTEST_CONNECT, _SHORTEST_ANSWER = 2, 2.0
 
 #: How often, within the timeout, a thread looks for statements that the server does not answer.
 _LOOKS = 4
+#: Seconds by which an answer may be late, so that the server's own timeout comes first.
+_LATE = 1.0
+#: Seconds after which the server ends the transaction of a client that is frozen or cut off and
+#: holds the lock. Far longer than a composition within a transaction.
+_FROZEN = 300.0
 
 #: Why a connection was ended by this thread.
 _SILENT = "the server did not answer within the timeout"
+
+#: Advice by the names of psycopg's errors, and for a server that gave no answer.
+_HINTS = {
+    "LockNotAvailable": "another process held it all the time; nothing was spent. Try again, or "
+    "give open() a longer timeout",
+    "InvalidSchemaName": "the schema that the address names must exist. Make it first",
+    "InsufficientPrivilege": "to spend, a user needs SELECT, INSERT, UPDATE and DELETE on the "
+    "tables fastpriv_...; to make a ledger, CREATE on the schema",
+    "UndefinedTable": "the ledger is not whole. Restore it from an export (to_json) or a backup",
+    "UntranslatableCharacter": "nothing was spent. Use a database with the encoding UTF8",
+    "DiskFull": "nothing was spent. Make room on the server and try again",
+    "ReadOnlySqlTransaction": "nothing was spent. Give the address of the server that is written",
+}
+_UNREACHABLE = "the server cannot be reached. Check the address, or try again"
 
 #: Connections of a parent process: a child must not close them.
 _OF_PARENT: list[Any] = []
@@ -46,7 +65,7 @@ def _driver() -> Any:
     except ImportError:
         raise InvalidInput(
             "a ledger on PostgreSQL needs psycopg 3; install it with "
-            "pip install 'fastpriv[postgres]'"
+            "pip install 'fastpriv[postgres]'."
         ) from None
     return psycopg
 
@@ -90,6 +109,7 @@ class PostgresStore(Store):
                     autocommit=True,
                     connect_timeout=max(int(self._timeout), _SHORTEST_CONNECT),
                     application_name="fastpriv",
+                    client_encoding="utf8",
                 )
                 break
             except self._psycopg.OperationalError as error:
@@ -100,6 +120,7 @@ class PostgresStore(Store):
         self._watch = _Watch(self._timeout)
         self._close = weakref.finalize(self, _leave, connection, self._watch)
         self.execute(f"SET lock_timeout = {max(int(1000 * self._timeout), 1)}")
+        self.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * _FROZEN)}")
         self.execute("SET synchronous_commit = on")
         self.execute("SET client_min_messages = warning")
 
@@ -107,7 +128,7 @@ class PostgresStore(Store):
         """Make the tables of a new ledger, or check the version of an existing one."""
         if not self._exists():
             if genesis is None:
-                raise LedgerError(f"there is no ledger in {self.name}; give a budget to make one")
+                raise LedgerError(f"there is no ledger in {self.name}. Give a budget to make one.")
             with self._transaction("BEGIN"):
                 self.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
                 if not self._exists():  # still: another process may have made it
@@ -121,8 +142,9 @@ class PostgresStore(Store):
             )
 
     def _exists(self) -> bool:
-        ((found,),) = self.execute("SELECT to_regclass('fastpriv_ledger')::text")
-        return found is not None
+        # Not to_regclass, which does not see what others have made during this transaction.
+        question = "SELECT 1 FROM pg_class WHERE relname = ? AND pg_table_is_visible(oid)"
+        return bool(self.execute(question, ("fastpriv_ledger",)))
 
     def close(self) -> None:
         """Disconnect; what was acknowledged stays on the server."""
@@ -146,7 +168,7 @@ class PostgresStore(Store):
     def ready(self) -> None:
         """Connect if the connection was lost; the lock is held."""
         if self.closed:
-            raise LedgerError(f"the ledger {self.name} is closed; open it again")
+            raise LedgerError(f"the ledger {self.name} is closed; open it again.")
         if self._connection is None:
             self._connect()
 
@@ -162,7 +184,7 @@ class PostgresStore(Store):
             with watch.over(connection):
                 cursor = connection.execute(text, tuple(values))
                 return cursor.fetchall() if cursor.description is not None else []
-        except self._psycopg.OperationalError as error:
+        except self._psycopg.Error as error:
             if watch.ended:
                 connection.close()
             raise self._lost(error, _SILENT if watch.ended else _first_line(error)) from error
@@ -211,15 +233,10 @@ class PostgresStore(Store):
         """Return an error of psycopg with advice."""
         if not isinstance(error, self._psycopg.Error):
             return None
-        what = _first_line(error)
-        if isinstance(error, self._psycopg.errors.LockNotAvailable):
-            what += (
-                "; another process held it all the time; nothing was spent. Try again, or give "
-                "open() a longer timeout"
-            )
-        elif isinstance(error, self._psycopg.OperationalError):
-            what += "; the server cannot be reached. Check the address, or try again"
-        return LedgerError(f"the ledger {self.name}: {what}")
+        unreachable = isinstance(error, self._psycopg.OperationalError) and error.sqlstate is None
+        hint = _UNREACHABLE if unreachable else _HINTS.get(type(error).__name__)
+        advice = "" if hint is None else f"; {hint}"
+        return LedgerError(f"the ledger {self.name}: {_first_line(error)}{advice}.")
 
 
 class _Watch:
@@ -230,7 +247,7 @@ class _Watch:
 
     def __init__(self, timeout: float) -> None:
         self.ended = False
-        self._timeout = max(timeout, _SHORTEST_ANSWER)
+        self._timeout = max(timeout, _SHORTEST_ANSWER) + _LATE
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._asked: tuple[Any, float] | None = None  # a connection, and until when it may take
         threading.Thread(target=self._look, name="fastpriv ledger", daemon=True).start()

@@ -50,8 +50,9 @@ _MARKS = 1 << 256
 _AT_ONCE = 1 << 12
 #: How often a question is asked again if the connection is lost.
 _READS = 4
-#: Longest text of a key, and of the metadata of one entry.
-_LONGEST_KEY = 1 << 10
+#: Longest key, in characters and in bytes of UTF-8: an index of PostgreSQL takes 2,704 bytes.
+_LONGEST_KEY, _LONGEST_KEY_BYTES = 1 << 10, 2600
+#: Longest text of the metadata of one entry.
 _LONGEST_METADATA = 1 << 16
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ def checked_count(count: Any) -> int:
     """Return how many steps a spend is for."""
     number = check.integer(count, "count", 1)
     if number > MOST_COUNT:
-        raise InvalidInput(f"count must be at most 2^63 - 1, got {short(number)}")
+        raise InvalidInput(f"count must be at most 2^63 - 1; got {short(number)}.")
     return number
 
 
@@ -166,20 +167,24 @@ def checked_label(label: Any, what: str = "label") -> str | None:
         label.encode()
     except (TypeError, UnicodeEncodeError):
         raise InvalidInput(
-            f"{what} must be a string of Unicode text, got {described(label)}"
+            f"{what} must be a string of Unicode text; got {described(label)}."
         ) from None
     if "\0" in label:
-        raise InvalidInput(f"{what} must not contain the character NUL; got {described(label)}")
+        raise InvalidInput(f"{what} must not contain the character NUL; got {described(label)}.")
     return label
 
 
 def checked_key(key: Any) -> str | None:
-    """Return an idempotency key: a short text that is not empty, or none."""
+    """Return the idempotency key of a new spend: a short text that is not empty, or none."""
     text = checked_label(key, "key")
-    if text is not None and not 0 < len(text) <= _LONGEST_KEY:
+    if text is None:
+        return None
+    size = len(text.encode())
+    if not 0 < len(text) <= _LONGEST_KEY or size > _LONGEST_KEY_BYTES:
         raise InvalidInput(
-            f"key must have 1 to {_LONGEST_KEY} characters, got {len(text)}. Use a UUID, or the "
-            "name of the job and its run"
+            f"key must have 1 to {_LONGEST_KEY} characters and at most {_LONGEST_KEY_BYTES} bytes; "
+            f"got {len(text)} characters, {size} bytes. Use a UUID, or the name of the job and its "
+            "run."
         )
     return text
 
@@ -194,12 +199,12 @@ def checked_metadata(metadata: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         raise InvalidInput(
             "metadata must be JSON: a dict of texts, finite numbers, lists and dicts; got "
-            f"{described(metadata)}"
+            f"{described(metadata)}."
         ) from None
     if len(text) > _LONGEST_METADATA or "\\u0000" in text:
         raise InvalidInput(
-            f"metadata must be JSON of at most {_LONGEST_METADATA:,} characters without NUL, got "
-            f"{len(text):,} characters. Keep the rest elsewhere, and its name here"
+            f"metadata must be JSON of at most {_LONGEST_METADATA:,} characters without NUL; got "
+            f"{len(text):,} characters. Keep the rest elsewhere, and its name here."
         )
     return json.loads(text)
 
@@ -304,7 +309,7 @@ def entry_of(text: str, key: Any, part: str | None, digest: str | None) -> Entry
         profile_of(part)
     given = json.loads(text)
     if given["kind"] not in _KINDS:
-        raise InvalidInput(f"an entry is of the kind {described(given['kind'])}")
+        raise InvalidInput(f"an entry is of the kind {described(given['kind'])}.")
     count = given["count"]
     return Entry(
         check.integer(given["number"], "number", 1),
@@ -314,7 +319,7 @@ def entry_of(text: str, key: Any, part: str | None, digest: str | None) -> Entry
         amounts_of(given["charged"]),
         part,
         given["kind"],
-        checked_key(key),
+        checked_label(key, "key"),
         checked_label(given.get("actor"), "actor"),
         checked_metadata(given.get("metadata")),
         checked_label(given.get("reason"), "reason"),
@@ -330,7 +335,7 @@ def _after(before: State, text: str, part: str | None, digest: str) -> State:
     given = json.loads(text)
     parts, mark = counted(before, part, given["count"])
     if f"{mark:x}" != given["mark"] or given["number"] != before.entries + 1:
-        raise InvalidInput("an entry does not follow the one before it")
+        raise InvalidInput("an entry does not follow the one before it.")
     return State(
         given["number"],
         given["spends"],
@@ -436,8 +441,8 @@ class Store(ABC):
     def _explain_damage(self, error: BaseException) -> LedgerError | None:
         if isinstance(error, UNREADABLE):
             return LedgerError(
-                f"the ledger {self.name} is damaged: {error!s:.120}; nothing was spent. Restore "
-                "it from an export (to_json) or a copy"
+                f"the ledger {self.name} is damaged: {str(error).rstrip('.'):.120}; nothing was "
+                "spent. Restore it from an export (to_json) or a copy."
             )
         return self._explain(error)
 
@@ -484,7 +489,7 @@ class Store(ABC):
             if (state.entries, state.head) != (entries, head):
                 raise InvalidInput(
                     f"its last entry must be number {described(entries)} with the recorded digest; "
-                    f"the chain ends with number {state.entries}"
+                    f"the chain ends with number {state.entries}."
                 )
             self._state = state
         return state
@@ -494,7 +499,7 @@ class Store(ABC):
         columns = "body, spend_key, e.digest, p.text"
         for text, key, digest, part in self._rows(columns, state.entries + 1):
             if digest != _link(state.head, text, key, part and part_digest(part)):
-                raise InvalidInput(f"entry {state.entries + 1} is not the one that was written")
+                raise InvalidInput(f"entry {state.entries + 1} is not the one that was written.")
             state = _after(state, text, part, digest)
         return state
 
@@ -509,7 +514,7 @@ class Store(ABC):
         for number, name, text, count in self.execute("SELECT id, digest, text, count FROM {part}"):
             parts[text] = check.integer(int(count), "the count of a part", 1)
             if part_digest(text) != name:
-                raise InvalidInput("a part is not the one that was written")
+                raise InvalidInput("a part is not the one that was written.")
             names[number] = name
             mark += _mark(name, parts[text])
         last, head = None, state.head
@@ -517,11 +522,11 @@ class Store(ABC):
         for number, (text, key, part, digest) in enumerate(self._rows(columns), 1):
             head = _link(head, text, key, None if part is None else names.get(part, ""))
             if head != digest:
-                raise InvalidInput(f"entry {number} is not the one that was written")
+                raise InvalidInput(f"entry {number} is not the one that was written.")
             last = text
         if last is None:
             if parts:
-                raise InvalidInput("it has parts, but no entries")
+                raise InvalidInput("it has parts, but no entries.")
             return state
         given = json.loads(last)
         if given["amended"]:
@@ -530,13 +535,13 @@ class Store(ABC):
             ]
             state = replace(state, budget=json.loads(text)["budget"])
         if f"{mark % _MARKS:x}" != given["mark"]:
-            raise InvalidInput("its parts are not those that the last spend left in it")
+            raise InvalidInput("its parts are not those that the last spend left in it.")
         # The last part is counted already.
         checked = replace(state, entries=given["number"] - 1, mark=mark % _MARKS)
         after = _after(checked, last, None, head)
         if after.spent.keys() != after.budget.keys():
             raise InvalidInput(
-                f"its totals are of {sorted(after.spent)}, but its budget of {list(after.budget)}"
+                f"its totals are of {sorted(after.spent)}, but its budget of {list(after.budget)}."
             )
         return replace(after, parts=parts)
 
@@ -558,7 +563,7 @@ class Store(ABC):
         """Return the one row of a table."""
         rows = self.execute(statement, values)
         if len(rows) != 1:
-            raise InvalidInput(f"it has {len(rows)} rows of totals, not one")
+            raise InvalidInput(f"it has {len(rows)} rows of totals, not one.")
         return rows
 
     def exported(self) -> tuple[State, list[tuple[str, str | None, str | None, str]]]:
@@ -635,7 +640,7 @@ class Store(ABC):
         with self.lock, self.explained:
             self.ready()
             if self._writing:
-                raise LedgerError("a signal handler must not spend while its thread is spending")
+                raise LedgerError("a signal handler must not spend while its thread is spending.")
             self._writing = True
             result: list[Entry] = []
             try:
@@ -692,7 +697,7 @@ class Store(ABC):
         rows = self._read(lambda: self.execute("SELECT number, claim, digest FROM {pending}"))
         with self.legible:
             if any(digest_of(number, claim) != name for number, claim, name in rows):
-                raise InvalidInput("a claim is not the one that was written")
+                raise InvalidInput("a claim is not the one that was written.")
         return {number: claim for number, claim, _ in rows}
 
     def publish(self, number: int) -> bool:

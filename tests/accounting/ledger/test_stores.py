@@ -9,13 +9,16 @@ import pickle
 import signal
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 import fastpriv as fp
 from fastpriv.accounting import Ledger, PrivacyFilter, PrivacyOdometer, PrivacyProfile
 from fastpriv.accounting.ledger import ledger as module
+from fastpriv.accounting.ledger import postgres
 from fastpriv.accounting.ledger.budget import Budget
 from fastpriv.accounting.ledger.store import LostConnection
 from fastpriv.errors import BudgetExceeded, InvalidInput, LedgerError
@@ -80,7 +83,8 @@ def test_the_digits_of_a_budget_stay():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"key": ""}, {"key": 5}, {"key": "x" * 2000}, {"key": "a\0"}, {"actor": 5},
+    [{"key": ""}, {"key": 5}, {"key": "x" * 2000}, {"key": "\u4e2d" * 1000}, {"key": "a\0"},
+     {"actor": 5},
      {"label": "\ud800"},
      {"metadata": object()}, {"metadata": float("nan")}, {"metadata": {"x": "y" * 70000}},
      {"metadata": {"a": {1, 2}}}, {"metadata": "\0"}],
@@ -90,6 +94,34 @@ def test_what_cannot_be_kept_is_refused(make, wrong):
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         ledger.spend({"dp": 0.1}, **wrong)
     assert len(ledger) == 0
+
+
+def test_keys_and_texts_of_any_characters(make):
+    """The last one has the most bytes that an index of PostgreSQL takes, and no repetition."""
+    ledger = make({"dp": 9.0})
+    texts = [
+        "é",
+        "e\u0301",
+        " a",
+        "a",
+        "A",
+        "'; DROP TABLE entry; --",
+        "a\nb",
+        "%s {entry} ?",
+        "\x01",
+    ]
+    texts += [
+        "\U0001f600",
+        "\u202e",
+        "\uffff",
+        "NULL",
+        "".join(map(chr, range(0x4E00, 0x4E00 + 866))),
+    ]
+    for text in texts:
+        given = {"key": text, "label": text, "actor": text, "metadata": {text: [text]}}
+        assert ledger.spend({"dp": 0.1}, **given) == ledger.spend({"dp": 0.1}, **given)
+    assert [receipt.key for receipt in ledger.history()] == texts
+    assert Ledger.from_json(ledger.to_json()).verify() == ledger.verify()
 
 
 def test_a_dry_run_spends_nothing(make):
@@ -270,6 +302,61 @@ def test_a_relation_that_is_stated_later(place):
         ledger.verify()
     with pytest.raises(InvalidInput, match="that of the ledger"):
         Ledger.open(place, relation="add-or-remove")
+
+
+def test_a_ledger_that_many_make_at_once(place):
+    """One of them makes it; those with another budget are refused."""
+    found = []
+
+    def work(k):
+        try:
+            with Ledger.open(place, {"dp": 1.0 + k % 2}) as ledger:
+                ledger.spend({"dp": 0.125})
+            found.append(k % 2)
+        except Exception as error:
+            found.append(type(error))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(found) in ({each: 4, InvalidInput: 4} for each in (0, 1))
+    with Ledger.open(place) as ledger:
+        assert ledger.spent == {"dp": 0.5}
+
+
+@pytest.mark.parametrize("address", ["mysql://x/y", "postgresql+psycopg://x/y", "POSTGRESQL://x"])
+def test_addresses_of_other_services(address):
+    with pytest.raises(InvalidInput, match='an address "postgresql://'):
+        Ledger.open(address, {"dp": 1.0})
+
+
+def test_a_schema_that_does_not_exist(server):
+    with pytest.raises(LedgerError, match="must exist"):
+        Ledger.open(f"{server}?options=-csearch_path%3Dnowhere", {"dp": 1.0})
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_databases_of_other_encodings(server, encoding):
+    psycopg = pytest.importorskip("psycopg")
+    name = f"test_{os.getpid()}_{encoding.lower()}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' "
+            "LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        place = f"{server.rpartition('/')[0]}/{name}"
+        with Ledger.open(place, {"dp": 1.0}) as ledger:
+            ledger.spend({"dp": 0.1}, key="é")
+            if encoding == "LATIN1":
+                with pytest.raises(LedgerError, match=r"nothing was spent.*UTF8"):
+                    ledger.spend({"dp": 0.1}, key="\u4e2d")
+            else:
+                ledger.spend({"dp": 0.1}, key="\u4e2d")
+        with Ledger.open(place) as ledger:
+            assert [receipt.key for receipt in ledger.history()] in (["é"], ["é", "\u4e2d"])
+        connection.execute(f"DROP DATABASE {name}")
 
 
 def test_a_place_without_a_ledger(place):
@@ -472,7 +559,9 @@ def test_steps_of_other_libraries(make):
     assert pure.spend(dp.m.make_laplace(*space, scale=10.0)).charged["dp"] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("wrong", ["x", b"x", 5, None, object()])
+@pytest.mark.parametrize(
+    "wrong", ["x", b"x", 5, None, object(), 0.1, np.float64(0.1), (1.0, 1e-6), np.ones(2)]
+)
 def test_what_is_no_mechanism_names_the_adapters(wrong):
     with pytest.raises(InvalidInput, match=r"mechanism must be a channel.*fastpriv\.adapters") as e:
         Ledger({"dp": 1.0}).spend(wrong)
@@ -577,7 +666,31 @@ def test_threads_share_a_filter(place, rule):
         one.ledger.verify()
 
 
-# A server that does not answer.
+# Clients and servers that do not answer.
+
+
+def test_a_client_that_is_frozen_while_it_writes_loses_the_lock(server, monkeypatch):
+    """The server ends its transaction; nothing of it was written, and it writes again."""
+    monkeypatch.setattr(postgres, "_FROZEN", 0.3)
+    place = schema(server, "frozen_client")
+    with Ledger.open(place, {"dp": 1.0}) as frozen, Ledger.open(place) as other:
+        add, waiting, receipts = frozen._store.add, threading.Event(), []
+
+        def late(*given):
+            if not waiting.is_set():
+                waiting.set()
+                time.sleep(1.0)
+            return add(*given)
+
+        monkeypatch.setattr(frozen._store, "add", late)
+        thread = threading.Thread(target=lambda: receipts.append(frozen.spend({"dp": 0.25})))
+        thread.start()
+        assert waiting.wait(20)
+        assert other.spend({"dp": 0.25}).number == 1
+        thread.join()
+        assert [receipt.number for receipt in receipts] == [2]
+        assert (len(frozen), other.spent) == (2, {"dp": 0.5})
+        frozen.verify()
 
 
 @pytest.fixture
