@@ -142,10 +142,13 @@ class KernelCache:
         self._enabled = False
 
     def flush(self):
-        """Forget nothing: files are replaced when a kernel is compiled again."""
+        """Do nothing: a file is replaced when its kernel is compiled again."""
 
     def _key(self, types, context):
-        """Return a hash of all that machine code depends on apart from the source, and of all."""
+        """Return two hashes of what machine code depends on: without the source and with it.
+
+        The first names the file, and its contents begin with the second.
+        """
         target = context.codegen().magic_tuple()
         python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))  # not on Windows
         options = (config.OPT, config.BOUNDSCHECK)

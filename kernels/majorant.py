@@ -11,8 +11,8 @@ import numpy as np
 
 from .declare import helper
 
-WIDER = 1e-9  # relative, of ranges
-RARE = 0.25  # slices with a smaller ratio least/most count as revealing their inputs
+WIDER = 1e-9  # relative widening of ranges, far above their rounding
+RARE = 0.25  # slices with a smaller ratio least/most are bounded as if inputs were revealed
 
 
 @helper(error_model="numpy")
@@ -63,9 +63,10 @@ def least_likely(y, first, last, low, high, least, most, W, order):
 
 @helper(error_model="numpy")
 def majorant(low, high, least, most, W, edges, order, V, q, S, A):
-    """Write A, p A p/2 being above the divergences of slices less the total; return its size.
+    """Write A, with p A p/2 above sum_a P(a) D(W_a || V_a) - D(W_p || q); return its size.
 
-    ``S`` has the weights of squared differences of the output distributions of slices.
+    W_a and W_p are the output distributions of slice a and of all inputs under p; ``V`` and ``q``
+    are those at the center. ``S`` receives the weights of squared differences of W_a and V_a.
     """
     inputs, outputs = W.shape
     B = np.empty(outputs)

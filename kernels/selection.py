@@ -23,20 +23,31 @@ import math
 from .arrays import dot
 from .declare import Ints, Matrix, Vector, helper, kernel
 
+#: Unit roundoff.
 U = 2.0**-53
+#: Largest distance of the best t from 1/2, rounded up.
 OFF = 0.5 - 1.0 / math.e + 1e-12
+#: The inverse (e - 1)/e of the factor in c, rounded up.
 SHARE = 1.0 - 1.0 / math.e + 1e-12
+#: First coefficients of the even series and of the odd one.
 E1, E2, E3, E4, E5, E6, E7 = (1.0 / (2 * k * (2 * k - 1)) for k in range(1, 8))
 O1, O2, O3, O4 = (1.0 / (2 * k * (2 * k + 1)) for k in range(1, 5))
+#: Sum of all later coefficients of the even series, rounded up.
 EVEN = math.log(2.0) - (E1 + E2 + E3 + E4 + E5 + E6 + E7) + 1e-15
-SMALL = 0.09  # from this s^2 on logarithms are taken
+#: From this s^2 on, logarithms are taken instead of series.
+SMALL = 0.09
+#: Bound on the even series from its sixth term on, over its power, for s^2 below SMALL.
 EDGE = E6 + SMALL * (E7 + EVEN)
+#: Sum of all later coefficients of the odd series, rounded up.
 ODD = 1.0 - math.log(2.0) - (O1 + O2 + O3 + O4) + 1e-15
 
 
 @helper(error_model="numpy", fastmath={"contract", "reassoc"})
 def _sums(W, i, j):
-    """Sums over outputs of 2 M times s^2, the even series, the odd one, and the rest of that."""
+    """Return sums over outputs of 2 M times s^2, the even series, the odd one, and |s|^11.
+
+    The odd series ends before |s|^11, which bounds its other terms.
+    """
     chi, even, odd, rest = 0.0, 0.0, 0.0, 0.0
     for y in range(W.shape[1]):
         v, w = W[i, y], W[j, y]
@@ -56,8 +67,8 @@ def _sums(W, i, j):
 def pair_bounds(W: Matrix, left: Ints, right: Ints, start: int, stop: int, out: Matrix) -> None:
     """Write bounds on the capacity of rows left[i], right[j] of W, rounded up, start <= i < stop.
 
-    The terms are good to 32 units, and the even series dominates the odd one;
-    2 K + 128 units are granted.
+    Terms have errors of at most 32 units, and the even series is larger than the odd one. So
+    raising the bounds by 2 K + 128 units covers the rounding.
     """
     up = 1.0 + (2 * W.shape[1] + 128) * U
     for i in range(start, stop):
@@ -120,6 +131,7 @@ def row_dots(W: Matrix, rows: Ints, v: Vector, start: int, stop: int, out: Vecto
 
 @helper(error_model="numpy", fastmath={"contract", "reassoc"})
 def _apart(W, i, j):
+    """Return sum_y (v - w)^2/(v + w) of two rows v, w."""
     total = 0.0
     for y in range(W.shape[1]):
         d = W[i, y] - W[j, y]
