@@ -14,17 +14,18 @@ import numpy as np
 
 from .arrays import NORMAL, high, low
 from .declare import Cube, Matrix, Vector, helper, kernel, uint64
-from .lines import worst_column
-from .logs import LEAST, excess_up, log_quotient, ratio_up
+from .logs import LEAST, excesses_up, ratio_up, sum_logs, two_sum
 
 ONE, TWO, THREE = uint64(1), uint64(2), uint64(3)
 UNIT = 2.0**-53
 ROUND_UP = 1.0 + 2.0**-51
 RARE = 2.0**-848  # probabilities above have all their digits, times 2^900 and the smallest double
 LIFT = 2.0**900  # keeps products of small numbers from underflowing, and is exact
-NEAR = 0.5  # leakages below come from differences
+FAR = math.exp(0.5)  # smaller quotients come from differences
 PRODUCTS = 2.0**-51  # bounds the error of the log of a ratio of two rounded products
 SMALL = 0.1  # below, products p W would spoil the last digits of a level
+LANES = 64  # most channels whose logarithms are taken together
+WIDE = 32  # from so many columns on, loops over the entries of a row vectorise well
 
 
 @helper()
@@ -64,53 +65,90 @@ def prior_fails(P, b, off):
 
 
 @helper()
-def _room(rows, width):
-    """Workspace for the extremes of columns, over all rows and over a quarter of them."""
-    return np.empty(max(rows // 4, 1) * width)
+def _lanes(count, width):
+    """Return the number of channels whose columns are compared, and logarithms taken, together."""
+    return min(count, LANES) if width < WIDE else 1
 
 
 @helper()
-def _extremes(flat, base, rows, width, least, most):
-    """Leave the smallest and largest entry of every column in the first ``width`` places.
-
-    The four quarters of the rows are compared in one loop, then one half of the result with the
-    other: these loops are long enough to be vectorised even if rows are short.
-    """
-    parts = max(rows // 4, 1)
-    size = uint64(parts * width)
-    p0, fold = uint64(base), size if rows >= 4 else uint64(0)
-    p1, p2, p3 = p0 + fold, p0 + fold + fold, p0 + fold + fold + fold
-    for i in range(size):
-        a, b, c, d = flat[p0 + i], flat[p1 + i], flat[p2 + i], flat[p3 + i]
-        least[i] = low(low(a, b), low(c, d))
-        most[i] = high(high(a, b), high(c, d))
-    for x in range(4 * parts if rows >= 4 else 1, rows):
-        here = uint64(base + x * width)
+def _wide_extremes(flat, base, rows, width, least, most):
+    """Write the smallest and largest entry of every column, four rows at a time."""
+    for y in range(uint64(width)):
+        least[y] = most[y] = flat[uint64(base) + y]
+    for x in range(1, rows, 4):
+        p0, p1 = uint64(base + x * width), uint64(base + min(x + 1, rows - 1) * width)
+        p2 = uint64(base + min(x + 2, rows - 1) * width)
+        p3 = uint64(base + min(x + 3, rows - 1) * width)
         for y in range(uint64(width)):
-            least[y] = low(least[y], flat[here + y])
-            most[y] = high(most[y], flat[here + y])
-    while parts > 1:
-        half = parts // 2
-        there = uint64((parts - half) * width)
-        for i in range(uint64(half * width)):
-            least[i] = low(least[i], least[there + i])
-            most[i] = high(most[i], most[there + i])
-        parts -= half
+            a, b, c, d = flat[p0 + y], flat[p1 + y], flat[p2 + y], flat[p3 + y]
+            least[y] = low(least[y], low(low(a, b), low(c, d)))
+            most[y] = high(most[y], high(high(a, b), high(c, d)))
 
 
 @helper()
-def _level(flat, base, rows, width, shift, least, most):
-    """Ln of the largest ratio of two entries of a column, rounded up.
+def _extremes(flat, base, rows, width, least, most, lane, lanes):
+    """Write the smallest and largest entry of column y to place ``y lanes + lane``.
 
-    The numbers hold entry - shift. A ratio less one is rounded twice, thrice with a shift, and
+    Loops over short rows do not vectorise: four columns at a time, in registers.
+    """
+    if width >= WIDE:
+        _wide_extremes(flat, base, rows, width, least, most)
+        return
+    fours, step, n = uint64(width) & ~THREE, uint64(width), uint64(lanes)
+    for y in range(uint64(0), fours, uint64(4)):
+        i = uint64(base) + y
+        l0, l1, l2, l3 = flat[i], flat[i + ONE], flat[i + TWO], flat[i + THREE]
+        m0, m1, m2, m3 = l0, l1, l2, l3
+        for _ in range(1, rows):
+            i += step
+            a, b, c, d = flat[i], flat[i + ONE], flat[i + TWO], flat[i + THREE]
+            l0, l1, l2, l3 = low(l0, a), low(l1, b), low(l2, c), low(l3, d)
+            m0, m1, m2, m3 = high(m0, a), high(m1, b), high(m2, c), high(m3, d)
+        i = y * n + uint64(lane)
+        least[i], least[i + n], least[i + n * TWO], least[i + n * THREE] = l0, l1, l2, l3
+        most[i], most[i + n], most[i + n * TWO], most[i + n * THREE] = m0, m1, m2, m3
+    for y in range(fours, step):
+        i = uint64(base) + y
+        lower = upper = flat[i]
+        for _ in range(1, rows):
+            i += step
+            lower, upper = low(lower, flat[i]), high(upper, flat[i])
+        least[y * n + uint64(lane)], most[y * n + uint64(lane)] = lower, upper
+
+
+@helper(error_model="numpy")
+def _worst_columns(least, most, width, shift, lift, lanes, worst):
+    """Leave the largest (most - least)/(lift (shift + least)) of the columns of every lane.
+
+    0/0 of an all-zero column is a NaN, which no comparison lets through.
+    """
+    for lane in range(worst.size):
+        worst[lane] = 0.0
+    for y in range(width):
+        here = uint64(y * lanes)
+        for lane in range(uint64(worst.size)):
+            bottom = least[here + lane]
+            spread = (most[here + lane] - bottom) / ((shift + bottom) * lift)
+            worst[lane] = spread if spread > worst[lane] else worst[lane]
+
+
+@helper()
+def _levels(least, most, width, shift, lanes, worst, out):
+    """Ln of the largest ratio of two entries of a column, rounded up, of every lane.
+
+    The columns hold entry - shift. A ratio less one is rounded twice, thrice with a shift, and
     its logarithm once, upwards. Beyond the range of a double it is computed again, scaled down.
     """
-    _extremes(flat, base, rows, width, least, most)
-    worst = worst_column(least, most, uint64(width), shift, 1.0, 0.0)
-    if worst < math.inf:
-        return excess_up(worst, 2 if shift == 0.0 else 3)
-    scaled = worst_column(least, most, uint64(width), shift, 2.0**500, 0.0)
-    return ratio_up(scaled * ROUND_UP, 2.0**-500)
+    _worst_columns(least, most, width, shift, 1.0, lanes, worst)
+    excesses_up(worst, 2 if shift == 0.0 else 3, out)
+    beyond = 0
+    for lane in range(out.size):
+        beyond += out[lane] == math.inf
+    if beyond > 0:
+        _worst_columns(least, most, width, shift, 2.0**500, lanes, worst)
+        for lane in range(out.size):
+            if out[lane] == math.inf:
+                out[lane] = ratio_up(worst[lane] * ROUND_UP, 2.0**-500)
 
 
 @kernel(small=True)
@@ -118,11 +156,15 @@ def ratio_levels(W: Cube, off: float, out: Vector) -> int:
     """Largest ln W[b, x, y]/W[b, x', y], rounded up."""
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = _room(rows, width), _room(rows, width)
-    for b in range(count):
-        if not are_laws(flat, b, rows, width, off):
-            return b
-        out[b] = _level(flat, b * rows * width, rows, width, 0.0, least, most)
+    lanes = _lanes(count, width)
+    least, most, worst = np.empty(width * lanes), np.empty(width * lanes), np.empty(lanes)
+    for first in range(0, count, lanes):
+        last = min(first + lanes, count)
+        for b in range(first, last):
+            if not are_laws(flat, b, rows, width, off):
+                return b
+            _extremes(flat, b * rows * width, rows, width, least, most, b - first, lanes)
+        _levels(least, most, width, 0.0, lanes, worst[: last - first], out[first:last])
     return -1
 
 
@@ -134,24 +176,35 @@ def maxima_levels(W: Cube, off: float, out: Vector) -> int:
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = _room(rows, width), _room(rows, width)
-    for b in range(count):
-        if not are_laws(flat, b, rows, width, off):
-            return b
-        _extremes(flat, b * rows * width, rows, width, least, most)
-        total, carry, lost = -1.0, 0.0, 0.0
+    lanes = _lanes(count, width)
+    least, most = np.empty(width * lanes), np.empty(width * lanes)
+    total, carry, lost = np.empty(lanes), np.empty(lanes), np.empty(lanes)
+    for first in range(0, count, lanes):
+        last = min(first + lanes, count)
+        for b in range(first, last):
+            if not are_laws(flat, b, rows, width, off):
+                return b
+            _extremes(flat, b * rows * width, rows, width, least, most, b - first, lanes)
+        number = uint64(last - first)
+        for lane in range(number):
+            total[lane], carry[lane], lost[lane] = -1.0, 0.0, 0.0
         for y in range(width):
-            new = total + most[y]
-            back = new - total
-            error = (total - (new - back)) + (most[y] - back)
-            carry += error
-            lost += abs(error)
-            total = new
-        excess = total + carry
-        if abs(excess) * 2.0**-55 < width * UNIT * lost:
-            out[b] = math.nan
-        else:
-            out[b] = excess_up(max(0.0, excess), 1)
+            here = uint64(y * lanes)
+            for lane in range(number):
+                before, more = total[lane], most[here + lane]
+                new = before + more
+                back = new - before
+                error = (before - (new - back)) + (more - back)
+                total[lane], carry[lane] = new, carry[lane] + error
+                lost[lane] += abs(error)
+        for lane in range(number):
+            excess = total[lane] + carry[lane]
+            unclear = abs(excess) * 2.0**-55 < width * UNIT * lost[lane]
+            lost[lane] = math.nan if unclear else 0.0
+            total[lane] = high(excess, 0.0)
+        excesses_up(total[:number], 1, out[first:last])
+        for lane in range(number):
+            out[uint64(first) + lane] += lost[lane]
     return -1
 
 
@@ -164,33 +217,41 @@ def posterior_levels(W: Cube, P: Matrix, off: float, out: Vector) -> int:
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    joint = np.empty(rows * width)
-    least, most = _room(rows, width), _room(rows, width)
-    for b in range(count):
-        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
-            return b
-        p = P[min(b, P.shape[0] - 1)]
-        rare = 0
-        for x in range(rows):
-            rare += 0.0 < p[x] < RARE
-            weight = p[x] * LIFT
-            here, there = uint64((b * rows + x) * width), uint64(x * width)
-            for y in range(uint64(width)):
-                joint[there + y] = weight * flat[here + y]
-        if rare > 0:
-            out[b] = math.nan
-            continue
-        out[b] = _level(joint, 0, rows, width, 0.0, least, most) + PRODUCTS
-        if out[b] < SMALL:
-            size = 0.0  # u and v may cancel
+    lanes = _lanes(count, width)
+    joint, rare = np.empty(rows * width), np.empty(lanes)
+    least, most, worst = np.empty(width * lanes), np.empty(width * lanes), np.empty(lanes)
+    for first in range(0, count, lanes):
+        last = min(first + lanes, count)
+        for b in range(first, last):
+            if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
+                return b
+            p, lane = P[min(b, P.shape[0] - 1)], b - first
+            rare[lane] = 0.0
             for x in range(rows):
-                u = (p[x] - p[0]) / p[0]
-                for y in range(width):
-                    first = W[b, 0, y]
-                    v = (W[b, x, y] - first) / first if first > 0.0 else 0.0
-                    joint[x * width + y] = u + v + u * v
-                    size = max(size, abs(u) + abs(v))
-            out[b] = _level(joint, 0, rows, width, 1.0, least, most) + 16.0 * UNIT * size
+                rare[lane] += 0.0 < p[x] < RARE
+                weight = p[x] * LIFT
+                here, there = uint64((b * rows + x) * width), uint64(x * width)
+                for y in range(uint64(width)):
+                    joint[there + y] = weight * flat[here + y]
+            _extremes(joint, 0, rows, width, least, most, lane, lanes)
+        _levels(least, most, width, 0.0, lanes, worst[: last - first], out[first:last])
+        for b in range(first, last):
+            out[b] += PRODUCTS
+            if rare[b - first] > 0.0:
+                out[b] = math.nan
+            elif out[b] < SMALL:
+                p = P[min(b, P.shape[0] - 1)]
+                size = 0.0  # u and v may cancel
+                for x in range(rows):
+                    u = (p[x] - p[0]) / p[0]
+                    for y in range(width):
+                        start = W[b, 0, y]
+                        v = (W[b, x, y] - start) / start if start > 0.0 else 0.0
+                        joint[x * width + y] = u + v + u * v
+                        size = max(size, abs(u) + abs(v))
+                _extremes(joint, 0, rows, width, least, most, 0, 1)
+                _levels(least, most, width, 1.0, 1, worst[:1], out[b : b + 1])
+                out[b] += 16.0 * UNIT * size
     return -1
 
 
@@ -199,18 +260,17 @@ def support(p, seen):
     """List the inputs of positive probability; return their number and total probability."""
     number, mass = 0, 0.0
     for x in range(p.size):
+        seen[number] = x
+        number += p[x] > 0.0
         mass += p[x]
-        if p[x] > 0.0:
-            seen[number] = x
-            number += 1
     return number, mass
 
 
 @helper()
-def summary(flat, base, p, seen, number, width, least, most, law):
-    """Smallest entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
+def _wide_summary(flat, base, p, seen, number, width, least, most, law):
+    """Write what ``summary`` does, four rows at a time.
 
-    Four rows at a time; the last one is repeated with weight zero to fill four.
+    The last row is repeated with weight zero to fill four.
     """
     for y in range(uint64(width)):
         least[y], most[y], law[y] = math.inf, 0.0, 0.0
@@ -230,8 +290,58 @@ def summary(flat, base, p, seen, number, width, least, most, law):
             law[y] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
 
 
+@helper()
+def summary(flat, base, p, seen, number, width, least, most, law):
+    """Smallest entry, largest entry and sum of 2^900 p W of every column, over inputs in ``seen``.
+
+    Four columns at a time, as in ``_extremes``, and two rows, of which the last is repeated with
+    weight zero.
+    """
+    if width >= WIDE:
+        _wide_summary(flat, base, p, seen, number, width, least, most, law)
+        return
+    fours, step, last = uint64(width) & ~THREE, uint64(width), number - 1
+    for y in range(uint64(0), fours, uint64(4)):
+        l0 = l1 = l2 = l3 = math.inf
+        m0 = m1 = m2 = m3 = q0 = q1 = q2 = q3 = 0.0
+        for k in range(0, number, 2):
+            x, z = seen[k], seen[min(k + 1, last)]
+            v, w = p[x] * LIFT, p[z] * LIFT if k < last else 0.0
+            i, j = uint64(base) + uint64(x) * step + y, uint64(base) + uint64(z) * step + y
+            a, b, c, d = flat[i], flat[i + ONE], flat[i + TWO], flat[i + THREE]
+            e, f, g, h = flat[j], flat[j + ONE], flat[j + TWO], flat[j + THREE]
+            l0, l1, l2, l3 = (
+                low(l0, low(a, e)),
+                low(l1, low(b, f)),
+                low(l2, low(c, g)),
+                low(l3, low(d, h)),
+            )
+            m0, m1, m2, m3 = (
+                high(m0, high(a, e)),
+                high(m1, high(b, f)),
+                high(m2, high(c, g)),
+                high(m3, high(d, h)),
+            )
+            q0, q1 = q0 + (v * a + w * e), q1 + (v * b + w * f)
+            q2, q3 = q2 + (v * c + w * g), q3 + (v * d + w * h)
+        least[y], least[y + ONE], least[y + TWO], least[y + THREE] = l0, l1, l2, l3
+        most[y], most[y + ONE], most[y + TWO], most[y + THREE] = m0, m1, m2, m3
+        law[y], law[y + ONE], law[y + TWO], law[y + THREE] = q0, q1, q2, q3
+    for y in range(fours, step):
+        lower, upper, total = math.inf, 0.0, 0.0
+        for k in range(0, number, 2):
+            x, z = seen[k], seen[min(k + 1, last)]
+            a, b = (
+                flat[uint64(base) + uint64(x) * step + y],
+                flat[uint64(base) + uint64(z) * step + y],
+            )
+            lower, upper = low(lower, low(a, b)), high(upper, high(a, b))
+            total += p[x] * LIFT * a + (p[z] * LIFT if k < last else 0.0) * b
+        least[y], most[y], law[y] = lower, upper, total
+
+
 @helper(error_model="numpy")
-def _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap):
+def _gap_above(flat, base, p, seen, number, width, most, least, law, gap):
     """Largest sum_x p (most - W) / law over columns that occur."""
     for y in range(uint64(width)):
         gap[y] = 0.0
@@ -243,7 +353,7 @@ def _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap):
     worst = 0.0
     for y in range(width):
         if most[y] > 0.0:
-            worst = max(worst, (gap[y] + lost_below(number, least[y], most[y])) / law[y] / mass)
+            worst = max(worst, (gap[y] + lost_below(number, least[y], most[y])) / law[y])
     return worst
 
 
@@ -278,13 +388,20 @@ def past(v, slack):
 
 @helper(error_model="numpy")
 def _largest_quotient(top, bottom, width):
-    """Largest top/bottom above 1 and its place, -1 if there is none; 0/0 does not count."""
-    worst, place = 1.0, -1
+    """Largest top/bottom and its place, 0 and 0 if there is none; 0/0 does not count."""
+    worst, place = 0.0, 0
     for y in range(width):
         quotient = top[y] / bottom[y]
-        if quotient > worst:
-            worst, place = quotient, y
+        place = y if quotient > worst else place
+        worst = quotient if quotient > worst else worst
     return worst, place
+
+
+@helper()
+def _one_more(gain, top, left, bottom, place):
+    """Let a quotient for ``sum_logs`` be 1 + gain."""
+    top[place], left[place] = two_sum(1.0, gain)
+    bottom[place] = 1.0
 
 
 @kernel(small=True, error_model="numpy")
@@ -297,40 +414,54 @@ def leakage_levels(W: Cube, P: Matrix, off: float, above: Vector, below: Vector)
     count, rows, width = W.shape
     flat = W.reshape(-1)
     least, most, law, gap = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    seen = np.empty(rows, np.int64)
+    seen, lanes = np.empty(rows, np.int64), min(count, LANES)
+    # The quotients, first those above and then those below, and what is added to the results.
+    top, left, bottom = np.empty((2, lanes)), np.zeros((2, lanes)), np.empty((2, lanes))
+    added = np.empty(lanes)
     slack = (2 * rows + 16) * UNIT
     both = below.size > 0
-    for b in range(count):
-        if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
-            return b
-        base = b * rows * width
-        p = P[min(b, P.shape[0] - 1)]
-        number, mass = support(p, seen)
-        mass *= LIFT
-        summary(flat, base, p, seen, number, width, least, most, law)
-        rare, differ = 0, 0
-        for y in range(uint64(width)):
-            law[y] /= mass
-            rare += most[y] > 0.0 and law[y] < NORMAL
-            differ += most[y] > least[y]
-        tiny = 8.0 * LEAST if differ > 0 else 0.0
-        over, place = _largest_quotient(most, law, width)
-        first = log_quotient(most[place], law[place]) if over > 1.0 else 0.0
-        if first < NEAR and rare == 0:
-            gain = _gap_above(flat, base, p, seen, number, width, most, least, law, mass, gap)
-            first = math.log1p(gain)
-        above[b] = past(first, slack) + tiny if rare == 0 else math.nan
-        if not both:
-            continue
-        under, place = _largest_quotient(law, least, width)
-        # A quotient beyond the range of a double is not infinite leakage.
-        if under == math.inf and least[place] > 0.0:
-            above[b] = math.nan
-        second = log_quotient(law[place], least[place]) if under > 1.0 else 0.0
-        if second < NEAR and rare == 0:
-            gain = _gap_below(flat, base, p, seen, number, width, most, least, mass, gap)
-            second = math.log1p(gain)
-        below[b] = past(second, slack) + tiny if above[b] == above[b] else math.nan
+    for first in range(0, count, lanes):
+        last = min(first + lanes, count)
+        for b in range(first, last):
+            if not are_laws(flat, b, rows, width, off) or prior_fails(P, b, off):
+                return b
+            base, lane = b * rows * width, b - first
+            p = P[min(b, P.shape[0] - 1)]
+            number, mass = support(p, seen)
+            mass *= LIFT
+            summary(flat, base, p, seen, number, width, least, most, law)
+            rare, differ = 0, 0
+            for y in range(uint64(width)):
+                rare += (most[y] > 0.0) & (law[y] < NORMAL * mass)
+                differ += most[y] > least[y]
+            added[lane] = 8.0 * LEAST if differ > 0 else 0.0
+            over, place = _largest_quotient(most, law, width)
+            if over * mass >= FAR:
+                top[0, lane], left[0, lane], bottom[0, lane] = most[place], 0.0, law[place] / mass
+            elif rare == 0:
+                gain = _gap_above(flat, base, p, seen, number, width, most, least, law, gap)
+                _one_more(gain, top[0], left[0], bottom[0], lane)
+            if both:
+                under, place = _largest_quotient(law, least, width)
+                if under >= FAR * mass:
+                    mean = law[place] / mass
+                    top[1, lane], left[1, lane], bottom[1, lane] = mean, 0.0, least[place]
+                    # A quotient beyond the range of a double is not infinite leakage.
+                    rare += under == math.inf and least[place] > 0.0
+                elif rare == 0:
+                    gain = _gap_below(flat, base, p, seen, number, width, most, least, mass, gap)
+                    _one_more(gain, top[1], left[1], bottom[1], lane)
+            if rare > 0:
+                _one_more(math.nan, top[0], left[0], bottom[0], lane)
+                _one_more(math.nan, top[1], left[1], bottom[1], lane)
+        number = last - first
+        sum_logs(top[0, :number], left[0], bottom[0], above[first:last])
+        for lane in range(number):
+            above[first + lane] = past(above[first + lane], slack) + added[lane]
+        if both:
+            sum_logs(top[1, :number], left[1], bottom[1], below[first:last])
+            for lane in range(number):
+                below[first + lane] = past(below[first + lane], slack) + added[lane]
     return -1
 
 
@@ -343,6 +474,7 @@ def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
     count, rows, width = W.shape
     flat = W.reshape(-1)
     least, most, law, gap = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    top, left, bottom = np.empty(width), np.empty(width), np.empty(width)
     seen = np.empty(rows, np.int64)
     slack = (2 * rows + 16) * UNIT
     for b in range(count):
@@ -355,8 +487,7 @@ def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
         summary(flat, base, p, seen, number, width, least, most, law)
         rare = 0
         for y in range(uint64(width)):
-            law[y] /= mass
-            rare += most[y] > 0.0 and law[y] < NORMAL
+            rare += (most[y] > 0.0) & (law[y] < NORMAL * mass)
             gap[y] = 0.0
         for k in range(number):
             weight = p[seen[k]] * LIFT
@@ -364,14 +495,16 @@ def column_leakages(W: Cube, P: Matrix, off: float, above: Matrix) -> int:
             for y in range(uint64(width)):
                 gap[y] += weight * (most[y] - flat[here + y])
         for y in range(width):
-            if most[y] > 0.0:
-                value = log_quotient(most[y], law[y])
-                if value < NEAR:
-                    gained = gap[y] + lost_below(number, least[y], most[y])
-                    value = math.log1p(gained / law[y] / mass)
-                above[b, y] = past(value, slack) + (8.0 * LEAST if most[y] > least[y] else 0.0)
+            mean = law[y] / mass
+            if most[y] >= FAR * mean and most[y] > 0.0:
+                top[y], left[y], bottom[y] = most[y], 0.0, mean
             else:
-                above[b, y] = 0.0
+                gained = gap[y] + lost_below(number, least[y], most[y])
+                gain = gained / law[y] if most[y] > 0.0 else 0.0
+                _one_more(gain, top, left, bottom, y)
+        sum_logs(top, left, bottom, above[b])
+        for y in range(width):
+            above[b, y] = past(above[b, y], slack) + (8.0 * LEAST if most[y] > least[y] else 0.0)
         if rare > 0:
             above[b, 0] = math.nan
     return -1
@@ -395,15 +528,17 @@ def stack_excess(W: Cube, epsilons: Vector, slopes: Vector, off: float, out: Mat
     """
     count, rows, width = W.shape
     flat = W.reshape(-1)
-    least, most = _room(rows, width), _room(rows, width)
+    least, most = np.empty(width), np.empty(width)
+    ratio, level = np.empty(1), np.empty(1)
     raised = 1.0 + (width + 8.0) * UNIT
     for b in range(count):
         if not are_laws(flat, b, rows, width, off):
             return b
-        level = _level(flat, b * rows * width, rows, width, 0.0, least, most)
+        _extremes(flat, b * rows * width, rows, width, least, most, 0, 1)
+        _levels(least, most, width, 0.0, 1, ratio, level)
         for k in range(slopes.size):
             out[b, k] = 0.0
-            if epsilons[k] < level:
+            if epsilons[k] < level[0]:
                 worst = 0.0
                 for x in range(rows):
                     for other in range(rows):

@@ -159,3 +159,21 @@ def test_levels_asked_for_are_reached():
             matrix = [[ratio * low, 1.0 - ratio * low], [low, 1.0 - low]]
             if ratio * low < 0.5:
                 assert dp_level(matrix) <= math.nextafter(math.nextafter(level, 9.0), 9.0)
+
+
+def test_many_logarithms_at_once_are_those_of_one_number():
+    top, bottom = pairs(500, 5)
+    top, bottom = np.maximum(top, bottom), np.minimum(top, bottom)
+    bottom[::97], top[::89] = 0.0, bottom[::89]
+    stack = np.column_stack([top, bottom])[:, :, None]
+    many, one = np.empty(len(stack)), np.empty(1)
+    assert kernels.ratio_levels(stack, math.inf, many) == -1
+    for b in range(len(stack)):
+        kernels.ratio_levels(stack[b : b + 1], math.inf, one)
+        assert many[b] == one[0], (top[b], bottom[b])
+    with mpmath.workprec(300):
+        for b in range(0, len(stack), 7):
+            if bottom[b] > 0.0:
+                assert exact_log(top[b], bottom[b]) <= many[b]
+            else:
+                assert many[b] == (math.inf if top[b] > 0.0 else 0.0)

@@ -37,7 +37,10 @@ def test_a_kernel_file_imports_only_files_of_its_folder(path):
 @each_file
 def test_every_function_is_a_kernel_or_a_helper(path):
     # No parallel=True, and of fastmath only what keeps infinities.
-    small, fastmath = r"(small=(True|2 \* SHORT))?", r"(fastmath=\{'contract'(, 'reassoc')?\})?"
+    small, fastmath = (
+        r"(small=(True|2 \* SHORT)|forceinline=True)?",
+        r"(fastmath=\{'contract'(, 'reassoc')?\})?",
+    )
     flags = rf"{small}(, )?(error_model='numpy')?(, )?{fastmath}"
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef):
