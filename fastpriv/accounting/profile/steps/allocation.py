@@ -16,7 +16,7 @@ from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Step, pair_measure
 from fastpriv.accounting.profile.steps.finite import CurveStep, hull
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
-from fastpriv.accounting.profile.steps.groups import CUT, losses_of
+from fastpriv.accounting.profile.steps.groups import losses_of
 from fastpriv.accounting.profile.steps.laplace import Interval
 
 # Random allocation: each person is in one of t batches, every batch is a sum with Gaussian noise.
@@ -359,8 +359,12 @@ _SCORES = 12.0
 _SUM_CELLS = 8192
 #: Standard deviations of the sum of scores on either side that are kept.
 _KEPT_DEVIATIONS = 14.0
-#: Factors f of scores ln(1 + Y k/(f t)); a larger one suits little noise.
-_FACTORS = (1.0, 3.0, 9.0, 27.0)
+#: Factors f of scores ln(1 + Y k/(f t)); a larger one suits little noise, a small one many batches.
+_FACTORS = (0.3, 1.0, 3.0, 9.0, 27.0)
+#: Outputs of a probability below e^-cut have no score; it must be far below e^-level. The second
+#: cut is for levels above ``_HIGH_LEVEL``.
+_SCORE_CUTS = (90.0, 160.0)
+_HIGH_LEVEL = 40.0
 #: Scores are compared by their level at this delta.
 _TYPICAL = 1e-5
 
@@ -438,25 +442,38 @@ class _Scores:
         return mean, float(self.masses @ (at - mean) ** 2)
 
 
+#: Masses of the sums of two databases, and bounds on their absolute and relative errors.
+_Pair = tuple[Floats, Floats, float, float]
+
+
 @lru_cache(maxsize=64)
 def _scored(step: Step, t: int, k: int, flipped: bool) -> DiscreteLosses:
     """Return the losses of the sum of scores of k of t batches, rounded down.
 
     The scores ln(1 + Y k/(f t)) with the best of some factors f are used.
     """
-    given = losses_of(step, False, False, _CELLS)
+    best, level = _best_scores(step, t, k, _SCORE_CUTS[0])
+    if level > _HIGH_LEVEL:
+        best = _best_scores(step, t, k, _SCORE_CUTS[1])[0]
+    return _of_scores(best, flipped)
+
+
+def _best_scores(step: Step, t: int, k: int, cut: float) -> tuple[_Pair, float]:
+    """Return the sums of the best scores, without outputs beyond e^-cut, and about their level."""
+    given = losses_of(step, False, False, _CELLS, cut)
     losses = (given.losses + given.shift).astype(np.float64)
     laws = [np.exp(given.logs - x).astype(np.float64) for x in (0.0, losses)]
     # Left out are the outer cells, and outputs that are impossible with or without the record.
-    lost = given.infinite + 4.0 * math.exp(-CUT)
+    lost = given.infinite + 4.0 * math.exp(-cut)
     error = given.error + 2.0 * given.off + roundoff(len(losses) + 16.0)
     pairs = []
     for factor in _FACTORS:
         scores = np.logaddexp(0.0, losses + math.log(k / (factor * t)))
         one, none = ((law, lost, error) for law in laws)
         pairs.append(_score_pair(scores, one, none, none, t, k))
-    best = max(pairs, key=lambda pair: _rough_level(*pair[:2]))
-    return _of_scores(best, flipped)
+    levels = [_rough_level(*pair[:2]) for pair in pairs]
+    i = levels.index(max(levels))
+    return pairs[i], levels[i]
 
 
 @lru_cache(maxsize=64)
@@ -495,9 +512,7 @@ def _laplace_cells(z: Floats) -> Floats:
 _Law = tuple[Floats, float, float]
 
 
-def _score_pair(
-    scores: Floats, one: _Law, other: _Law, none: _Law, t: int, k: int
-) -> tuple[Floats, Floats, float, float]:
+def _score_pair(scores: Floats, one: _Law, other: _Law, none: _Law, t: int, k: int) -> _Pair:
     """Return the masses of two sums of t scores: k of the one or of the other law, and the rest.
 
     Also bounds on the absolute and the relative errors of the masses.
@@ -515,8 +530,10 @@ def _score_pair(
         _Scores(0, np.bincount(at, masses).astype(np.float64), lost, error)
         for masses, lost, error in (one, other, none)
     ]
-    rest = _score_power(laws[2], t - k)
-    first, second = (rest.plus(_score_power(law, k), None) for law in laws[:2])
+    # Sums that are likely under one of both are kept under the other one.
+    apart = k * abs(means[0] - means[1]) / (h or 1.0)
+    rest = _score_power(laws[2], t - k, 0.0)
+    first, second = (rest.plus(_score_power(law, k, apart), None) for law in laws[:2])
     start = max(first.first, second.first)
     end = min(sums.first + len(sums.masses) for sums in (first, second))
     p, q = (sums.masses[start - sums.first : end - sums.first] for sums in (first, second))
@@ -534,18 +551,18 @@ def _rough_level(p: Floats, q: Floats) -> float:
     return bisect(above, 0.0, 100.0, absolute=1e-3)[0]
 
 
-def _of_scores(pair: tuple[Floats, Floats, float, float], flipped: bool) -> DiscreteLosses:
+def _of_scores(pair: _Pair, flipped: bool) -> DiscreteLosses:
     p, q, lost, error = pair
     return pair_measure(*((q, p) if flipped else (p, q)), (error, lost))
 
 
-def _score_power(one: _Scores, n: int) -> _Scores:
-    """Return the sum of n independent scores."""
+def _score_power(one: _Scores, n: int, more: float) -> _Scores:
+    """Return the sum of n independent scores, with ``more`` values on either side."""
     mean, variance = one.spread()
     top = len(one.masses)
 
     def keep(count: int) -> tuple[int, int]:
-        reach = _KEPT_DEVIATIONS * math.sqrt(count * variance) + top
+        reach = _KEPT_DEVIATIONS * math.sqrt(count * variance) + top + more
         return math.floor(count * mean - reach), math.ceil(count * mean + reach)
 
     total, power, left, size = None, one, n, 1

@@ -29,15 +29,16 @@ _CELLS = 8192
 _FEWEST = 256
 
 
-def losses_of(step: Step, flipped: bool, up: bool, count: int) -> DiscreteLosses:
+def losses_of(step: Step, flipped: bool, up: bool, count: int, cut: float = CUT) -> DiscreteLosses:
     """Return discrete losses that bound a step in one order, on at most ``count`` cells.
 
+    Continuous outputs of a probability of about e^-cut are left out on either side.
     From below, the losses are those of a pair that neighbours attain; if none is known, all are 0.
     """
     if isinstance(step, ContinuousStep):
         pair = step if up else step.below
         if pair is not None:
-            return Directed(pair, flipped).measure(CUT, count, up)
+            return Directed(pair, flipped).measure(cut, count, up)
         known = step.witnesses()  # the step is an envelope of pairs; take one of them
         if known:
             return known[len(known) // 2][0][0]
