@@ -1,4 +1,7 @@
-"""Compare accountants: ``python -m benchmarks.court [--cases N] [--seed S] [--json FILE]``.
+"""Compare accountants: ``python benchmarks/court.py [--cases N] [--seed S] [--json FILE]``.
+
+``python -m benchmarks.court`` does the same if no installed package has the name ``benchmarks``, as
+that of Opacus has.
 
 Draws compositions of mechanisms from a seed and asks every accountant that is installed for epsilon
 at a delta. Two neighbouring databases exceed an answer below our proved lower bound. Our bracket is
@@ -18,6 +21,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +32,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]  # where pytest f
 import fastpriv as fp  # noqa: E402
 from accountants import FASTPRIV, PEERS, NotTaken, namespace  # noqa: E402
 from contenders import guarded, words  # noqa: E402
-from events import FAMILIES, Sampled, draw, leaves  # noqa: E402
+from events import FAMILIES, Allocation, Gaussian, Response, Sampled, draw, leaves  # noqa: E402
 from oracles.enumeration import exact_curve  # noqa: E402
 from verdicts import page, report  # noqa: E402
 
@@ -36,6 +40,8 @@ from verdicts import page, report  # noqa: E402
 ROUNDING = 1e-9
 #: Seconds that an accountant is given for one answer.
 LIMIT = 10.0
+#: First questions, which are not counted.
+WARM_UP = (Sampled(Gaussian(1.0), 0.1), Response(2, 1.0), Allocation(1.5, 10, 1))
 
 
 @dataclass
@@ -146,8 +152,8 @@ def tried(number, seed, families, peers, limit):
 def installed(peers):
     """Those that can be asked, the versions of all (None: not installed), and failed imports.
 
-    Modules are imported here and not within the time for an answer: an import that is stopped
-    halfway would spoil all later ones.
+    Modules are imported here, and each is asked once, not within the time for an answer: an import
+    or a compilation that is stopped halfway would spoil all later ones.
     """
     versions, unusable, usable = {}, {}, []
     for peer in (FASTPRIV, *peers):
@@ -156,6 +162,7 @@ def installed(peers):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 namespace(peer.imports)
+                warm_up(peer)
         except metadata.PackageNotFoundError:
             versions[peer.needs] = None
         except Exception as error:
@@ -163,6 +170,13 @@ def installed(peers):
         else:
             usable += [] if peer is FASTPRIV else [peer]
     return usable, versions, unusable
+
+
+def warm_up(accountant):
+    """Ask a few questions; what an accountant does not take is of no interest here."""
+    for tree in WARM_UP:
+        with suppress(Exception):
+            accountant.call(tree, 1e-5)()
 
 
 def answers(cases, run):
@@ -178,7 +192,7 @@ def answers(cases, run):
 
 def main(arguments=None):
     """Hear the cases and print the verdicts; 1 if ours is wrong or refuses."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.court", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python benchmarks/court.py", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--cases", type=int, default=100, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S")

@@ -139,8 +139,16 @@ Each dot is an answer to one of {cases} random compositions of queries, at a del
 1e-300. An answer below the proved lower bound is *unsound*: two neighbouring databases can be
 distinguished better than the answer claims.
 
-This page is written by `python -m benchmarks.court --cases {cases} --seed {seed} --limit {limit:g}
---write docs/accountants.md`, the figure by `python tools/pictures.py accountants.svg`.
+To compare the accountants that are installed on your machine, run this in a checkout; `--json FILE`
+writes every question and every answer:
+
+```text
+pip install -e '.[test]' dp-accounting prv-accountant autodp opendp opacus riskcal PLD_accounting
+python benchmarks/court.py --cases {cases} --seed {seed} --limit {limit:g} --json answers.json
+```
+
+This page is written with `--write docs/accountants.md --answers docs/_static/accountants.json`, the
+figure by `python tools/pictures.py accountants.svg`.
 
 - *Below* counts answers under the proved lower bound. The shortfall is relative to this bound.
   A shortfall below 1e-9 is not counted, because parameters are rounded for some accountants.
@@ -148,6 +156,9 @@ This page is written by `python -m benchmarks.court --cases {cases} --seed {seed
 - An accountant has {limit:g} seconds and 2 GB of memory for an answer; otherwise it has failed.
 - An infinite answer is sound but of no use.
 - The answer of prv-accountant is its upper bound, for an error of 0.01.
+- The accountants of Opacus and riskcal take a history of (noise multiplier, sampling rate, steps);
+  the GDP accountant takes one kind of step.
+- Each accountant is asked a few questions before, so that imports and compilations do not count.
 
 Times of each accountant are in the [benchmarks of accountants](benchmarks-accountants.md).
 """

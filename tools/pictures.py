@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "_static" / "pictures"
 MANIFEST = FOLDER / "pictures.json"
-#: Answers of other accountants, kept by ``python -m benchmarks.court --answers FILE``.
+#: Answers of other accountants, kept by ``python benchmarks/court.py --answers FILE``.
 ANSWERS = ROOT / "docs" / "_static" / "accountants.json"
 #: A mechanism on cells, kept by ``python benchmarks/large_programs.py --rows NAME --keep FILE``.
 CELLS = ROOT / "docs" / "_static" / "cells.json"
