@@ -9,7 +9,8 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastpriv import kernels
+from fastpriv import kernels as compiled
+from fastpriv._core import validation as check
 from fastpriv._core.logs import log_ratio
 from fastpriv._core.rounding import round_up, roundoff, sum_up
 from fastpriv._core.validation import Floats
@@ -49,8 +50,8 @@ from fastpriv.measures.inputs import (
     table,
 )
 from fastpriv.measures.neighbours import group_size, per_distance, with_neighbours
-from fastpriv.priors import Dense, Distribution, Product
-from fastpriv.priors.sums import Odds
+from fastpriv.priors import Dense, Distribution, Exchangeable, Markov, Product
+from fastpriv.priors.sums import Odds, group_odds
 from fastpriv.spaces import Space
 
 __all__ = ["identifiability_level"]
@@ -63,6 +64,8 @@ _SMALL = 0.1
 _RARE = 2.0**-848
 #: How many entries of pairs of answers are compared at a time.
 _BLOCK = 1 << 20
+#: Most numbers that the search for a group of records in a chain compares.
+_WORK = 1 << 32
 
 
 @overload
@@ -139,11 +142,11 @@ def identifiability_level(
         and isinstance(channel, Channel)
         and len(channel.space.sizes) == 1
     ):
-        level = plainly(kernels.posterior_levels, *pair)
+        level = plainly(compiled.posterior_levels, *pair)
         if level >= 0.0:
             return level
     if is_stack(channel, out):
-        return stacked(kernels.posterior_levels, identifiability_level, channel, prior, out)
+        return stacked(compiled.posterior_levels, identifiability_level, channel, prior, out)
     return posterior_level(*as_pair(channel, prior))
 
 
@@ -152,24 +155,20 @@ def related_level(
 ) -> float:
     """Return the posterior level over other neighbours, or over groups of records.
 
-    Independent records of channels that act record by record add up. Counts, sums and histograms
-    need only the pairs of their answers, with the largest odds of the prior for each. Otherwise the
-    cost is O(K) for each pair of databases.
+    Channels that act record by record need no list of databases if records are independent, a
+    Markov chain or exchangeable bits. Counts, sums and histograms need only the pairs of their
+    answers, with the largest odds of the prior for each. Otherwise the cost is O(K) for each pair
+    of databases.
     """
     if neighbours is None and isinstance(channel, QueryChannel):
         by_answers = channel.query.odds(prior, min(group, channel.space.n))
         if by_answers is not None:
             return odds_level(channel.kernel.matrix, by_answers)
     own = getattr(channel, "as_product", channel)
-    if neighbours is None and isinstance(own, ProductChannel) and isinstance(prior, Product):
-        laws, which, counts, _ = prior.paired(own.kernels)
-        levels = []
-        for law, kind, count in zip(laws, which, counts.tolist(), strict=True):
-            first = np.zeros(1, dtype=np.int64)
-            kernel = ProductChannel.of(RowKernels([own.kernels.distinct[kind]], first))
-            level = posterior_level(kernel, Product.of([prior.distinct[law]], first))
-            levels += [level + 4.0 * channel.matrix_error] * min(count, group)
-        return sum_up(sorted(levels)[-group:])
+    if neighbours is None and isinstance(own, ProductChannel):
+        level = group_level(prior, own.kernels, min(group, channel.space.n))
+        if level is not None:
+            return round_up(level + 2.0 * group * tilt_error(own.kernels))
     matrix, logs = table(channel), prior.logs_if_rare()
     p = prior.probabilities()
     occurs = p > 0.0 if logs is None else logs > -math.inf
@@ -188,6 +187,98 @@ def related_level(
             level = round_up(level) + error + 4.0 * channel.matrix_error
             worst = max(worst, per_distance(level, d))
     return worst
+
+
+@singledispatch
+def group_level(prior: Distribution, kernels: RowKernels, k: int) -> float | None:
+    """Return the largest sum of k records' log-ratios and ln p(x)/p(x'). None if it needs a list.
+
+    The databases x and x' differ in at most k records.
+    """
+    return None
+
+
+@group_level.register
+def _product_group_level(prior: Product, kernels: RowKernels, k: int) -> float:
+    """The k largest levels of single records."""
+    laws, which, counts, _ = prior.paired(kernels)
+    first, levels = np.zeros(1, dtype=np.int64), []
+    for law, kind, count in zip(laws, which, counts.tolist(), strict=True):
+        kernel = ProductChannel.of(RowKernels([kernels.distinct[kind]], first))
+        level = posterior_level(kernel, Product.of([prior.distinct[law]], first))
+        levels += [level] * min(count, k)
+    return sum_up(sorted(levels)[-k:])
+
+
+@group_level.register
+def _exchangeable_group_level(prior: Exchangeable, kernels: RowKernels, k: int) -> float | None:
+    """Compare the types of bits with one kernel. Cost O(n k).
+
+    Of two types, the databases that differ in most records are worst: one more record of each value
+    adds log-ratios that are not negative in total.
+    """
+    if prior.space.m != 2 or len(kernels.distinct) > 1:
+        return None
+    n, ratios, worst = prior.space.n, kernels.distinct[0].log_ratios, 0.0
+    for first, second, odds, size in group_odds(prior, [np.arange(2)], np.zeros(n, int), k) or ():
+        moved = second - first
+        up, down = np.maximum(moved, 0), np.maximum(-moved, 0)
+        swaps = np.minimum((k - np.abs(moved)) // 2, np.minimum(n - first - up, first - down))
+        up, down = up + swaps, down + swaps
+        parts = ((up, ratios[0, 1]), (down, ratios[1, 0]))
+        kernel = sum(np.where(held > 0, one, 0.0) * np.maximum(held, 1) for held, one in parts)
+        levels = log_sum(kernel, odds)
+        levels += 2.0**-50 * np.where(levels < math.inf, np.abs(kernel) + size, 0.0)
+        worst = max(worst, float(levels.max(initial=0.0)))
+    return worst
+
+
+@group_level.register
+def _markov_group_level(prior: Markov, kernels: RowKernels, k: int) -> float | None:
+    """Extend two databases record by record, with their last values and how many records differ.
+
+    Between two records that differ, more than two that agree make no difference, so with one kernel
+    a chain of 3 k records has the level of any longer one. Cost O(k^2 m^4), else O(n k m^4).
+    """
+    m, chain = len(prior.initial), [prior.initial]
+    if prior.space.n > 1:
+        chain += [*prior.transition]
+    if m > 1 and min(law.min() for law in chain) == 0.0:
+        return math.inf  # a possible database is beside an impossible one
+    rows = kernels.assignment if len(kernels.distinct) > 1 else kernels.assignment[: 3 * k]
+    work = len(rows) * m**4 * (k + 1)
+    check.fits(work, "the search for a group of records", "use a smaller group", _WORK)
+    own = [kernel.log_ratios for kernel in kernels.distinct]
+    if max(float(ratios.max()) for ratios in own) == math.inf:
+        return math.inf
+    start = log_ratio(prior.initial[:, None], prior.initial)
+    if len(rows) == 1:
+        return float((start + own[rows[0]]).max()) + roundoff(8.0) * float(start.max())
+    T = prior.transition
+    steps = log_ratio(T[:, None, :, None], T[None, :, None, :])  # ln T[a, c]/T[b, d]
+    same = np.arange(m)[:, None] == np.arange(m)
+    differ = np.logical_not(same)
+    best = np.full((m, m, k + 1), -math.inf)
+    for i, kind in enumerate(rows.tolist()):
+        if i == 0:
+            ahead = np.full((m, m, k + 1), -math.inf)
+            ahead[:, :, 0] = start
+        else:
+            ahead = (best[:, :, None, None, :] + steps[..., None]).max(axis=(0, 1))
+        ahead += own[kind][:, :, None]
+        best = np.full_like(ahead, -math.inf)
+        best[same] = ahead[same]
+        best[differ, 1:] = ahead[differ, :-1]
+    # A record that differs adds at most three numbers: its own, and those of two steps.
+    each = max(float(ratios.max()) for ratios in own) + 2.0 * float(max(steps.max(), start.max()))
+    error = roundoff(8.0 * k + 16.0) * k * each + k * prior.rounding_error
+    return max(0.0, float(best.max())) + error
+
+
+def tilt_error(kernels: RowKernels) -> float:
+    """Return the largest error of the log-ratios of tilted kernels."""
+    errors = [kernel.log_error for kernel in kernels.distinct if isinstance(kernel, TiltedRow)]
+    return max(errors, default=0.0)
 
 
 @singledispatch
@@ -212,7 +303,7 @@ def _listed_level(channel: AbstractChannel, prior: Distribution) -> float:
 def _dense_posterior_level(channel: Channel, prior: Distribution) -> float:
     """From the joint distribution; with one record every two databases are neighbours."""
     if channel.space.n == 1 and prior.logs_if_rare() is None:
-        level = measured(kernels.posterior_levels, channel.table(), prior.probabilities()[None])
+        level = measured(compiled.posterior_levels, channel.table(), prior.probabilities()[None])
         if not math.isnan(level):
             return level
     return _joint_level(channel.table(), prior, channel.space)
@@ -349,8 +440,8 @@ def _tilted_product_posterior_level(channel: TiltedProduct, prior: Distribution)
         return 0.0
     if channel.is_own_prior(prior):
         return channel.own_level
-    noise = [k.log_error for k in channel.as_product.kernels.distinct if isinstance(k, TiltedRow)]
-    return posterior_level(channel.as_product, prior) + 2.0 * max(noise, default=0.0)
+    error = tilt_error(channel.as_product.kernels)
+    return posterior_level(channel.as_product, prior) + 2.0 * error
 
 
 @posterior_level.register
