@@ -63,22 +63,25 @@ def parallel(*profiles: PrivacyProfile, fixed_parts: bool = False) -> PrivacyPro
     >>> of = fp.accounting.PrivacyProfile.gaussian
     >>> fp.accounting.parallel(of(2.0), of(4.0), of(2.0)) == of(2.0)
     True
-    >>> both = fp.accounting.parallel(of(2.0), fp.accounting.PrivacyProfile.laplace(1.0))
-    >>> both.epsilon(1e-6) == max(of(2.0).epsilon(1e-6), both.epsilon(1e-6), key=float)
-    True
+    >>> laplace = fp.accounting.PrivacyProfile.laplace(1.0)
+    >>> both = fp.accounting.parallel(of(2.0), laplace)
+    >>> of(2.0).epsilon(1e-6), both.epsilon(1e-6)  # the noise that is worse at this delta
+    (Bracket(2.25408465, 2.254084651), Bracket(2.25408465, 2.254084651))
+    >>> laplace.delta(0.0), both.delta(0.0)
+    (Bracket(0.3934693402, 0.3934693403), Bracket(0.3934693402, 0.3934693403))
     """
     kind = check.flag(fixed_parts, "fixed_parts")
     relation: str | None = None
     for each in profiles:
         if not isinstance(each, PrivacyProfile):
-            raise InvalidInput(f"profiles must be PrivacyProfiles; got {described(each)}")
+            raise InvalidInput(f"profiles must be PrivacyProfiles; got {described(each)}.")
         if each.parts:
             relation = one_relation(relation, each.relation)
     if relation == REPLACED and not kind:
         raise InvalidInput(
             "profiles must be for neighbours by 'add-or-remove' or 'replace-special'; got "
             "'replace-one', under which a record may move from one part to another. Compose the "
-            "two worst parts, or state fixed_parts=True"
+            "two worst parts, or state fixed_parts=True."
         )
     return largest([each for each in profiles if each.parts], relation or ADDED)
 
@@ -133,7 +136,7 @@ def best_of_runs(
     True
     """
     if not isinstance(profile, PrivacyProfile):
-        raise InvalidInput(f"profile must be a PrivacyProfile; got {described(profile)}")
+        raise InvalidInput(f"profile must be a PrivacyProfile; got {described(profile)}.")
     kind = check.word(distribution, "distribution", tuple(_SHAPES))
     return repeat_and_select(profile, check.real(mean_runs, "mean_runs", least=1.0), _SHAPES[kind])
 
@@ -184,7 +187,7 @@ def partition_selection(
     if kind == REPLACED:
         raise InvalidInput(
             "relation must be 'add-or-remove' or 'replace-special' for partition_selection; got "
-            "'replace-one'. A replaced record is in twice as many partitions"
+            "'replace-one'. A replaced record is in twice as many partitions."
         )
     make = PrivacyProfile.laplace if word == "laplace" else PrivacyProfile.gaussian
     one = make(b, relation=kind)

@@ -232,3 +232,17 @@ def test_partitions_that_are_refused(arguments, words):
         partition_selection(*arguments)
     with pytest.raises(fp.InvalidInput, match="twice as many"):
         partition_selection("laplace", 1.0, 5.0, relation="replace-one")
+
+
+def test_compositions_of_parts_are_attained_by_the_worst_part():
+    """Neighbours that differ in the same part in every step attain its composition."""
+    of = fp.accounting.PrivacyProfile
+    both = fp.accounting.parallel(of.gaussian(2.0), of.laplace(1.0)).self_compose(10)
+    level, worst = both.epsilon(1e-6), of.laplace(1.0).self_compose(10).epsilon(1e-6)
+    assert worst.lower <= level.lower <= level.upper < 1.12 * worst.upper
+    shown = fp.accounting.partition_selection("laplace", 1.0, 15.0).self_compose(5)
+    assert 4.99 < shown.epsilon(1e-5).lower <= shown.epsilon(1e-5).upper < 5.0
+    assert shown.delta(0.5).width < 0.01 * shown.delta(0.5).upper
+    response = of.of([[0.75, 0.25], [0.25, 0.75]])  # neighbours of channels may be others
+    mixed = fp.accounting.parallel(response, of.of([[0.7, 0.3], [0.2, 0.8]]), fixed_parts=True)
+    assert mixed.self_compose(2).epsilon(0.01).lower <= mixed.self_compose(2).epsilon(0.01).upper

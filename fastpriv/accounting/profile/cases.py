@@ -9,9 +9,11 @@ fixed beforehand, every pair of neighbours is composed, and the maximum is the c
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property, lru_cache
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,8 @@ from fastpriv.results import Bracket
 _LOW = 0.9
 #: Maximum number of pairs of neighbours composed with noise one by one.
 _PAIRS_WITH_NOISE = 1 << 8
+#: Most choices of alternatives that are composed.
+_CHOSEN = 8
 #: If there is noise, one in this many attained pairs of bounded-range mechanisms is used.
 _SOME_WITNESSES = 8
 
@@ -57,7 +61,7 @@ def certified(lower: float, upper: float) -> Bracket:
     if lower > upper:
         raise SolverFailure(
             f"bounds from below and above contradict each other ({described(lower)} > "
-            f"{described(upper)}); please report this profile"
+            f"{described(upper)}); please report this profile."
         )
     return Bracket(lower, upper)
 
@@ -134,6 +138,8 @@ class Cases:
             low, high = max(low, below), min(high, above)
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.delta(epsilon)[0])
+        for chosen in self._chosen if low < _LOW * high else []:
+            low = max(low, chosen.delta(epsilon).lower)
         return certified(min(low, high), high)
 
     def epsilon(self, delta: float) -> Bracket:
@@ -163,6 +169,8 @@ class Cases:
             low, high = max(low, below), min(high, above)
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.epsilon(delta)[0])
+        for chosen in self._chosen if low < _LOW * high else []:
+            low = max(low, chosen.epsilon(delta).lower)
         return certified(low, high)
 
     def rough(self, epsilon: float, near: bool = False) -> float:
@@ -315,6 +323,24 @@ class Cases:
         return [part for part in curves if part.levelwise]
 
     @cached_property
+    def _chosen(self) -> list[Cases]:
+        """Cases with one alternative in place of each step that is the largest of several.
+
+        Alternatives with channels are left out: the neighbours of other steps may be others.
+        """
+        several = [part for part, _ in self._sampled if part.alternatives]
+        choices = product(*(part.alternatives for part in several)) if several else ()
+        result = []
+        for chosen in islice(choices, _CHOSEN):
+            parts = Counter({part: k for part, k in self._parts.items() if part not in several})
+            for part, alternative in zip(several, chosen, strict=True):
+                for inner, k in alternative.items():
+                    parts[inner] += k * self._parts[part]
+            if all(part.free for part in parts if isinstance(part, FiniteStep)):
+                result.append(Cases(parts))
+        return result
+
+    @cached_property
     def _reached(self) -> list[tuple[SampledFinite, int]]:
         """Steps in both directions that one pair of neighbours attains together."""
         result: list[tuple[SampledFinite, int]] = []
@@ -375,7 +401,7 @@ class FixedCases(Cases):
             raise TooLarge(
                 f"there are {len(pairs):,} pairs of neighbours to compose with noise, more than "
                 f"{_PAIRS_WITH_NOISE}; ask for the guarantee that survives adaptive choice, "
-                "adaptive=True"
+                "adaptive=True."
             )
         result: list[Case] = []
         for fixed in pairs:

@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fastpriv.accounting.profile.discrete import DiscreteLosses
+from fastpriv.accounting.profile.discrete import DiscreteLosses, Step
 from fastpriv.accounting.profile.steps.finite import CurveStep, curve_above, levels
 from fastpriv.accounting.profile.steps.groups import nothing_lost
 
@@ -33,6 +33,11 @@ class Largest(CurveStep):
     def attained(self) -> bool:
         """Always False: other profiles attain the curve at other levels."""
         return False
+
+    @property
+    def alternatives(self) -> list[dict[Step, int]]:
+        """The steps of each profile: some neighbours attain them."""
+        return [each.parts for each in self.profiles]
 
     def delta(self, t: float) -> tuple[float, float]:
         """Bounds on delta(t): the largest of all profiles."""

@@ -476,6 +476,11 @@ class SampledFinite(Step):
         )
 
     @property
+    def alternatives(self) -> list[dict[Step, int]]:
+        """Steps of which some neighbours attain each, if this is the largest of several curves."""
+        return []
+
+    @property
     def symmetric(self) -> bool:
         """Whether both orders of the neighbours have the same measures."""
         return False
