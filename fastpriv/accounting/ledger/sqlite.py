@@ -80,7 +80,8 @@ _HINTS = {
     "not a database": "the file is something else, or damaged",
     "malformed": "the file is damaged; restore it from an export (to_json) or a copy",
     "full": "nothing was spent; make room and try again",
-    "I/O": "the disk failed; look at the history before trying again",
+    "I/O": "the disk failed, or the journal beside the file cannot be written; look at the history "
+    "before trying again",
 }
 
 
@@ -114,7 +115,10 @@ def _connected(path: Path | None, create: bool, timeout: float) -> _Patient:
         name, uri = ":memory:", False
     else:
         if not create and not path.exists():
-            raise LedgerError(f"there is no ledger {path}; give a budget to make one")
+            raise LedgerError(
+                f"there is no ledger {path}. Make one with a budget: Ledger.open(path, budget), or "
+                "fastpriv ledger init."
+            )
         name, uri = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}", True
     connection = sqlite3.connect(
         name, timeout=0.0, isolation_level=None, check_same_thread=False, uri=uri, factory=_Patient
@@ -165,7 +169,7 @@ class SqliteStore(Store):
         """Make the tables of a new ledger, or check the version of an existing one."""
         if self._is_new():
             if genesis is None:
-                raise LedgerError(f"the file {self.path} is empty; give a budget to make a ledger")
+                raise LedgerError(f"the file {self.path} is empty; give a budget to make a ledger.")
             self._settings()
             with self.moment(write=True):
                 if self._is_new():  # still: another process may have made it
@@ -217,12 +221,12 @@ class SqliteStore(Store):
     def ready(self) -> None:
         """Check that the connection of this process can be used; the lock is held."""
         if self.closed:
-            raise LedgerError(f"the ledger {self.name} is closed; open it again")
+            raise LedgerError(f"the ledger {self.name} is closed; open it again.")
         if self._close is None:
             if self.path is None:
                 raise LedgerError(
                     "this ledger is in the memory of the process that forked this one, and a copy "
-                    "could spend its budget twice; share a file: Ledger.open(path, budget)"
+                    "could spend its budget twice; share a file: Ledger.open(path, budget)."
                 )
             self._check_file()
             self._connect(None)
@@ -231,7 +235,7 @@ class SqliteStore(Store):
         if _identity(self.path) != self._file:
             raise LedgerError(
                 f"the file {self.path} was moved, deleted or replaced while this ledger was open; "
-                "nothing was spent. Open it again"
+                "nothing was spent. Open it again."
             )
 
     # Statements.
@@ -316,7 +320,7 @@ class SqliteStore(Store):
         if seal[4:] == digest and seal[:4] == counter:
             return True
         if seal[4:] == digest or seal[:4] == counter or counter != header[_COPY]:
-            raise InvalidInput("its bytes are not those that were written")
+            raise InvalidInput("its bytes are not those that were written.")
         return False  # somebody has written since, and was killed or goes on
 
 
@@ -403,7 +407,7 @@ def _migrate(store: SqliteStore, version: int) -> None:
     if "relation" in tables:
         rows = store.execute("SELECT name FROM relation")
         if len(rows) != 1:
-            raise InvalidInput(f"it has {len(rows)} relations, not one")
+            raise InvalidInput(f"it has {len(rows)} relations, not one.")
         ((relation,),) = rows
     parts = {
         text: check.integer(int(count), "the count of a part", 1)
@@ -419,7 +423,7 @@ def _migrate(store: SqliteStore, version: int) -> None:
             (hashlib.sha256(content.encode()).hexdigest(),)
         ]:
             raise InvalidInput(
-                "its budget, totals or parts are not those that the last spend left in it"
+                "its budget, totals or parts are not those that the last spend left in it."
             )
     history = store.execute(
         "SELECT number, time, label, entry.count, charged, text FROM entry "
@@ -442,13 +446,13 @@ def _migrate(store: SqliteStore, version: int) -> None:
             part,
         )
         if number != state.entries + 1:
-            raise InvalidInput(f"spend {state.entries + 1} is missing")
+            raise InvalidInput(f"spend {state.entries + 1} is missing.")
         entry, text, state = linked(entry, state, _followed(state, entry, prior))
         store.add(entry, text, state)
     if entries != state.entries or state.parts != parts:
-        raise InvalidInput("its spends do not agree with its parts or their number")
+        raise InvalidInput("its spends do not agree with its parts or their number.")
     if state.spent != amounts_of(json.loads(spent)):
-        raise InvalidInput("its spends do not add up to its totals")
+        raise InvalidInput("its spends do not add up to its totals.")
     store.set_head(state)
     for number, claim in pending:
         store.add_claim(number, claim)
