@@ -25,7 +25,7 @@ from fastpriv._core.rounding import raised
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Releases, Step
 from fastpriv.accounting.profile.losses import ContinuousStep, Directed, NoBound, in_range
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.accounting.profile.running import LENGTH, Running, composable
+from fastpriv.accounting.profile.running import LENGTH, Amounts, Running, composable
 from fastpriv.accounting.profile.steps.finite import FiniteStep, SampledFinite
 from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
 from fastpriv.accounting.profile.steps.laplace import Interval
@@ -354,7 +354,7 @@ def packed(number: int, mark: int, composition: Composed) -> bytes:
             one.error[:kept],
             one.turns,
             one.chernoff.reshape(-1),
-            one.amounts,
+            np.array(one.amounts),
             np.array([one.s, one.h, one.off, *one.reach, first, rest]),
         ]
         about["directions"].append({"centre": one.centre, "sizes": [len(a) for a in arrays]})
@@ -383,6 +383,7 @@ def unpacked(data: bytes) -> tuple[int, int, Composed] | None:
         errors = np.full(len(transform), 2.0 * _UNWRITTEN)
         errors[: len(error)] = error
         reach, total = (float(low), float(high)), np.longdouble(log[0]) + np.longdouble(log[1])
-        sums = turns, chernoff.reshape(2, -1), reach, each["centre"], total, amounts
+        kept = Amounts(*amounts.tolist())
+        sums = turns, chernoff.reshape(2, -1), reach, each["centre"], total, kept
         composition.append(Running(float(s), float(h), transform, errors, float(off), *sums))
     return about["number"], int(about["mark"], 16), tuple(composition)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,6 +68,36 @@ _FEW_LOSSES = 64
 _FFT_ULPS = 8.0
 
 
+class Amounts(NamedTuple):
+    """Numbers that add up over steps.
+
+    Attributes
+    ----------
+    log_error : float
+        Error of the log-moment.
+    mass_error : float
+        Relative error of the masses.
+    moved : float
+        How far losses may have moved.
+    top : float
+        Largest loss.
+    certain : float
+        Logarithm of the probability that no loss is infinite.
+    steps : float
+        Number of steps.
+    lost : float
+        Tilted probability that was lost outside of windows.
+    """
+
+    log_error: float = 0.0
+    mass_error: float = 0.0
+    moved: float = 0.0
+    top: float = 0.0
+    certain: float = 0.0
+    steps: float = 0.0
+    lost: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Running:
     """The tilted distribution of the summed losses of some steps, in one direction.
@@ -90,10 +122,8 @@ class Running:
         Sum of the most likely multiples of ``h``.
     log_total : longdouble
         Log-moment at the tilt.
-    amounts : ndarray
-        Sums of: the error of the log-moment, the relative error of the masses, how far losses may
-        have moved, the largest loss, the log of the probability that no loss is infinite, the
-        number of steps, and the tilted probability that was lost outside of windows.
+    amounts : Amounts
+        Sums over the steps.
     """
 
     s: float
@@ -106,7 +136,7 @@ class Running:
     reach: tuple[float, float]
     centre: int
     log_total: np.longdouble
-    amounts: Floats
+    amounts: Amounts
 
     @classmethod
     def of(cls, releases: Releases, delta: float) -> Running | None:
@@ -135,6 +165,7 @@ class Running:
 
     @classmethod
     def _tilted(cls, releases: Releases, s: float) -> Running | None:
+        """Compose steps with a tilt; None if no grid suits them."""
         variance = discrete_cumulant(releases, s)[2]
         if not 0.0 < variance < math.inf:
             return None
@@ -149,7 +180,7 @@ class Running:
             return None
         result = cls(
             s, h, np.ones(LENGTH // 2 + 1, np.complex128), np.zeros(LENGTH // 2 + 1), 0.0, turns,
-            np.zeros_like(logs), (0.0, 0.0), 0, np.longdouble(0.0), np.zeros(7),
+            np.zeros_like(logs), (0.0, 0.0), 0, np.longdouble(0.0), Amounts(),
         )  # fmt: skip
         return result.plus(releases)
 
@@ -178,11 +209,12 @@ class Running:
         return result
 
     def _with(self, measure: DiscreteLosses, k: int) -> Running:
+        """Return the composition with k more steps of one kind, on the same grid."""
         one = _single(measure, k, self.s, self.h, tuple(self.turns.tolist()))
         size, sizes = np.abs(self.transform), np.abs(one.transform)
         log_total = self.log_total + one.log_total
-        amounts = self.amounts + one.amounts
-        amounts[0] += FINE * abs(float(log_total))
+        amounts = Amounts(*map(add, self.amounts, one.amounts))
+        amounts = amounts._replace(log_error=amounts.log_error + FINE * abs(float(log_total)))
         return replace(
             self,
             transform=self.transform * one.transform,
@@ -228,10 +260,12 @@ class Running:
         places = np.zeros(LENGTH)
         places[(first - centre + np.arange(len(even))) % LENGTH] = even
         unit = roundoff(_FFT_ULPS * math.log2(LENGTH) + 8.0)
-        amounts = self.amounts.copy()
-        amounts[0] += roundoff(len(even))
-        amounts[1] += roundoff(16.0)
-        amounts[6] = (amounts[6] + 2.0 * math.exp(-OUTSIDE)) * math.exp(2.0 * sh) * (1.0 + 1e-9)
+        lost = self.amounts.lost + 2.0 * math.exp(-OUTSIDE)
+        amounts = self.amounts._replace(
+            log_error=self.amounts.log_error + roundoff(len(even)),
+            mass_error=self.amounts.mass_error + roundoff(16.0),
+            lost=lost * math.exp(2.0 * sh) * (1.0 + 1e-9),
+        )
         return replace(
             self,
             h=2.0 * self.h,
@@ -247,7 +281,7 @@ class Running:
 
     def epsilon(self, delta: float) -> float | None:
         """Bound the smallest level at a delta from above; None if infinite losses exceed delta."""
-        fuzz, error, moved, top, certain, count, lost = self.amounts.tolist()
+        fuzz, error, moved, top, certain, count, lost = self.amounts
         hidden = raised(_infinite(certain), 8.0 * (1.0 + count))
         if hidden >= delta:
             return None
@@ -310,19 +344,18 @@ def _single(
         # Logarithms of doubles are rounded relative to the largest exponent.
         far = float(np.abs(steps.at).max()) * h
         moments += roundoff(k * 8.0) * (4.0 + size + exponents * far)
-    amounts = [
-        k * fuzz,
-        k * (measure.error + roundoff(2.0) + fuzz),
-        k * (roundoff(max(measure.top, 0.0)) + measure.off),
-        raised(k * measure.top, 2.0),
-        lowered(k * math.log1p(-measure.infinite), 2.0),
-        k,
-        0.0,
-    ]
+    amounts = Amounts(
+        log_error=float(k * fuzz),
+        mass_error=float(k * (measure.error + roundoff(2.0) + fuzz)),
+        moved=float(k * (roundoff(max(measure.top, 0.0)) + measure.off)),
+        top=raised(k * measure.top, 2.0),
+        certain=lowered(k * math.log1p(-measure.infinite), 2.0),
+        steps=float(k),
+    )
     return Running(
         s, h, transform, error, 0.0, exponents, moments,
         (k * (float(steps.at[0]) * h), k * (float(steps.at[-1]) * h)), k * mode, k * log,
-        np.array(amounts),
+        amounts,
     )  # fmt: skip
 
 
@@ -367,12 +400,12 @@ def _window(logs: Floats, turns: Floats, reach: tuple[float, float]) -> tuple[fl
 
 
 def _infinite(certain: float) -> float:
-    """Probability that some loss is infinite, from the log of the probability that none is."""
+    """Return the probability that some loss is infinite, from ln of the probability of none."""
     return -math.expm1(certain)
 
 
 def _crossed(bound: Listed, hidden: float, delta: float, guess: float, top: float) -> float:
-    """Return the level at which a bound on the finite part and the infinite one falls to delta."""
+    """Return the level at which ``hidden`` plus a bound on the finite part is at most delta."""
 
     def above(t: float) -> float:
         return raised(hidden + bound.value(t), 2.0)

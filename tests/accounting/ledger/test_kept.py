@@ -22,7 +22,7 @@ from fastpriv.accounting.ledger.profiles import (
     profile_text,
     unpacked,
 )
-from fastpriv.accounting.profile.running import Running
+from fastpriv.accounting.profile.running import Amounts, Running
 from fastpriv.errors import BudgetExceeded
 
 DELTA = 1e-5
@@ -103,7 +103,7 @@ def test_a_law_plus_a_release_is_the_law_of_both():
     assert whole.epsilon(DELTA) is not None
     empty = Running(
         whole.s, whole.h, np.ones_like(whole.transform), np.zeros_like(whole.error), 0.0,
-        whole.turns, np.zeros_like(whole.chernoff), (0.0, 0.0), 0, np.longdouble(0.0), np.zeros(7),
+        whole.turns, np.zeros_like(whole.chernoff), (0.0, 0.0), 0, np.longdouble(0.0), Amounts(),
     )  # fmt: skip
     part = empty.plus(releases[:5])
     for one in releases[5:]:
