@@ -4,35 +4,31 @@ import os as _os
 import sys as _sys
 from importlib.machinery import PathFinder as _PathFinder
 
-import lazy_loader as _lazy
-
+from fastpriv._core.names import attach as _attach
 from fastpriv._core.tables import connect as _connect
 
 __version__ = "0.1.0"
 
-_find, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 #: Modules whose names a misplaced name is looked up in.
 _MODULES = ("accounting", "mechanisms", "plot", "gains", "notions")
 
 
-def __getattr__(name):
-    """Load a public name; an unknown one is answered with where it is, or what is near it."""
-    try:
-        return _find(name)
-    except AttributeError:
-        if name.startswith("_"):
-            raise
-        message = f"module 'fastpriv' has no attribute {name!r}{_hint(name)}"
-        raise AttributeError(message) from None
-
-
 def _hint(name):
+    """Return where a name is, or what is near it, here before the other modules."""
     from fastpriv.errors import did_you_mean
 
-    for module in _MODULES:
-        if name in getattr(_find(module), "__all__", ()):
+    if name == "adapters":
+        return "; write import fastpriv.adapters"
+    others = {module: getattr(__getattr__(module), "__all__", ()) for module in _MODULES}
+    for module, names in others.items():
+        if name in names:
             return f"; it is fastpriv.{module}.{name}"
-    return did_you_mean(name, __all__)
+    full = [f"fastpriv.{module}.{each}" for module, names in others.items() for each in names]
+    near = did_you_mean(name, __all__)
+    return near or did_you_mean(name, [each.rpartition(".")[2] for each in full], full)
+
+
+__getattr__, __dir__, __all__ = _attach(__name__, __file__, _hint)
 
 
 class _Checkout:

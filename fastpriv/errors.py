@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 __all__ = [
@@ -119,25 +119,45 @@ _SYNONYMS = {
     "e-d": "HammingChannel",
     "e-i": "PosteriorChannel",
     "c-1": "individual_capacity",
+    "randomizedresponse": "HammingChannel",
+    "randomisedresponse": "HammingChannel",
+    "rr": "randomised-response",
+    "approx-dp": "approximate-dp",
+    "bounded": "replace-one",
+    "substitution": "replace-one",
+    "swap": "replace-one",
+    "unbounded": "add-or-remove",
 }
 
 
-def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """Return the nearest known word as a hint, or nothing."""
+#: Most names that a message lists in full.
+_ALL = 16
+
+
+def did_you_mean(
+    word: object, known: Iterable[object], written: Sequence[str] | None = None
+) -> str:
+    """Return the nearest known word as a hint, or nothing; ``written`` has longer forms of them."""
     if not isinstance(word, str):
         return ""
     from difflib import get_close_matches
 
     names, usual = list(map(str, known)), word.lower().replace(" ", "-").replace("_", "-")
-    near = [name for name in (_SYNONYMS.get(usual, ""), usual) if name in names]
+    likely = [each for each in (_SYNONYMS.get(usual), usual) if each]
+    near = [each for each in likely if each in names]
+    near += [name for each in likely for name in names if name.startswith(f"{each}-")]
     near = near or get_close_matches(word, names, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    if not near:
+        return ""
+    return f"; did you mean {written[names.index(near[0])] if written else near[0]}?"
 
 
 def hint_or_list(word: object, known: Iterable[object], before: str = "") -> str:
     """Return the nearest known word as a hint or, if none is near, all of them."""
     names = list(map(str, known))
     near = did_you_mean(word, names)
+    if len(names) > _ALL:
+        names = [*names[: _ALL // 2], f"... ({len(names)} in all)"]
     return near or f"; it must be {before}one of {', '.join(names)}"
 
 
@@ -158,7 +178,7 @@ def unread(what: str, given: object, error: Exception) -> InvalidInput:
 def cause(error: Exception) -> str:
     """Describe an error of reading without Python's own words."""
     if isinstance(error, FastprivError):
-        return str(error)
+        return str(error).rstrip(".")
     if isinstance(error, KeyError) and error.args:
         return f"{described(error.args[0])} is missing or not known"
     return "it has another form"

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Ints
-from fastpriv.errors import InvalidInput, TooLarge, short
+from fastpriv.errors import InvalidInput, TooLarge, described, short
 
 __all__ = ["Space"]
 
@@ -118,7 +118,9 @@ class Space:
                 f"index must hold integers; got {indices.dtype}. Convert it by astype(int)."
             )
         if indices.size and (np.min(indices) < 0 or np.max(indices) >= self.size):
-            raise InvalidInput(f"index must lie in 0 .. {short(self.size - 1)}")
+            raise InvalidInput(
+                f"index must lie in 0 .. {short(self.size - 1)}; got {described(index)}."
+            )
         if len(self.sizes) == 1:  # the index is the value
             return np.asarray(indices[..., None], dtype=np.int64)
         indices = indices.astype(self.strides.dtype)
@@ -166,7 +168,7 @@ class Space:
         if self.size > _INT64:
             raise TooLarge(
                 f"databases of {self!r} have indices beyond 64 bits, which a shell cannot list; "
-                "use shell_size, or a space of fewer records"
+                "use shell_size, or a space of fewer records."
             )
         delta, start = self._changes(center)
         left = self.shell_size(l)

@@ -20,8 +20,8 @@ def mapping(executor: Any) -> Callable[..., Any]:
         executor = executor.get_executor()
     if not (hasattr(executor, "submit") and hasattr(executor, "map")):
         raise InvalidInput(
-            "executor must be a concurrent.futures.Executor or a Dask client, got "
-            f"{described(executor)}"
+            "executor must be a concurrent.futures.Executor or a Dask client; got "
+            f"{described(executor)}."
         )
     run: Callable[..., Any] = executor.map
     return run

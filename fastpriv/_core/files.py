@@ -17,16 +17,16 @@ def check_apart(path: Path, *others: Path) -> None:
     """Refuse a target that is one of the other files."""
     for other in others:
         if path == other or (path.exists() and other.exists() and path.samefile(other)):
-            raise InvalidInput(f"{path} would be written over {other}; choose another name")
+            raise InvalidInput(f"{path} would be written over {other}; choose another name.")
 
 
 def check_target(path: Path, overwrite: bool, *others: Path) -> None:
     """Refuse a target that exists, that is one of the other files, or has no folder."""
     check_apart(path, *others)
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder; give the name of a file in it")
+        raise InvalidInput(f"{path} is a folder; give the name of a file in it.")
     if path.exists() and not overwrite:
-        raise InvalidInput(f"{path} exists; choose another name, or overwrite=True (--force)")
+        raise InvalidInput(f"{path} exists; choose another name, or overwrite=True (--force).")
     if not path.parent.is_dir():
         raise InvalidInput(
             f"there is no folder {path.parent} to write {path.name} into. Make it, or give another."
@@ -72,14 +72,14 @@ def appearing(
 def check_folder(path: Path, *others: Path) -> None:
     """Refuse a folder to be made that exists, or that lies in one of the others."""
     if path.exists():
-        raise InvalidInput(f"{path} exists; a folder is not overwritten; choose another name")
+        raise InvalidInput(f"{path} exists; a folder is not overwritten; choose another name.")
     if not path.parent.is_dir():
         raise InvalidInput(
             f"there is no folder {path.parent} to make {path.name} in. Make it, or give another."
         )
     for other in others:
         if other.resolve() in path.resolve().parents:
-            raise InvalidInput(f"{path} lies in {other}, which is read; choose another name")
+            raise InvalidInput(f"{path} lies in {other}, which is read; choose another name.")
 
 
 @contextmanager

@@ -27,6 +27,12 @@ MAX_MATRIX = 1 << 27
 MAX_COUNT = 1 << 62
 #: Most points of a curve, each of which is computed.
 MAX_POINTS = 1 << 20
+#: What arrays of one, two and three axes are called.
+_AXES = {
+    1: "a list of numbers (1-D)",
+    2: "a list of rows (2-D)",
+    3: "a stack of matrices (3-D)",
+}
 #: Most characters of a list of known words in a message.
 _LISTED = 120
 #: Distributions further from one than a rounded sum can be are divided by their sum.
@@ -37,7 +43,7 @@ def path(value: Any, name: str) -> Path:
     """Return the path of a file."""
     given = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(given, str) or not given or "\0" in given:
-        raise InvalidInput(f"{name} must be the path of a file, got {described(value)}")
+        raise InvalidInput(f"{name} must be the path of a file; got {described(value)}.")
     return Path(given)
 
 
@@ -48,11 +54,13 @@ def integer(value: Any, name: str, least: int, most: int | None = None) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"{name} must be an integer, got {described(value)}") from None
+        raise InvalidInput(
+            f"{name} must be an integer; got {described(value)}.{_convert(value, 'round')}"
+        ) from None
     if number < least:
-        raise InvalidInput(f"{name} must be at least {least}, got {short(number)}")
+        raise InvalidInput(f"{name} must be at least {least}; got {short(number)}.")
     if most is not None and number > most:
-        raise InvalidInput(f"{name} must be at most {short(most)}, got {short(number)}")
+        raise InvalidInput(f"{name} must be at most {short(most)}; got {short(number)}.")
     return number
 
 
@@ -63,10 +71,26 @@ def real(value: Any, name: str, least: float = -math.inf, most: float = math.inf
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number, got {described(value)}") from None
+        raise InvalidInput(
+            f"{name} must be a number; got {described(value)}.{_convert(value)}"
+        ) from None
     if not math.isfinite(number) or not least <= number <= most:
-        raise InvalidInput(f"{name} must be a finite number{_range(least, most)}, got {number}")
+        share = (
+            " Divide a percentage by 100, or a count by its total." if 1.0 == most < number else ""
+        )
+        raise InvalidInput(
+            f"{name} must be a finite number{_range(least, most)}; got {number}.{share}"
+        )
     return number
+
+
+def _convert(value: Any, function: str = "float") -> str:
+    """Return what to do with a text, or with a fraction where an integer is due."""
+    if isinstance(value, str) and _is_number(value):
+        return f" Give it without quotes, as {value.strip()}."
+    if function == "round" and isinstance(value, float) and math.isfinite(value):
+        return f" Round it, such as to {math.ceil(value)}."
+    return ""
 
 
 def word(value: Any, name: str, known: Collection[str], listed: str | None = None) -> str:
@@ -99,14 +123,14 @@ def text(value: Any, name: str) -> str:
 def flag(value: Any, name: str) -> bool:
     """Return ``value`` as True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidInput(f"{name} must be True or False, got {described(value)}")
+        raise InvalidInput(f"{name} must be True or False; got {described(value)}.")
     return bool(value)
 
 
 def mapping(value: Any, name: str) -> Mapping[Any, Any]:
     """Return ``value``, a mapping such as a dict."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} must be a mapping, such as a dict, got {described(value)}")
+        raise InvalidInput(f"{name} must be a mapping, such as a dict; got {described(value)}.")
     return value
 
 
@@ -139,7 +163,7 @@ def items(values: Any, name: str, what: str) -> list[Any]:
         return list(values)
     except (TypeError, OverflowError):  # a range may have more items than a list
         raise InvalidInput(
-            f"{name} must be a sequence of {what}, got {described(values)}"
+            f"{name} must be a sequence of {what}; got {described(values)}."
         ) from None
 
 
@@ -159,9 +183,10 @@ def array(values: Any, name: str) -> NDArray[Any]:
             f"Use float({described(values)})."
         )
     if isinstance(values, str | os.PathLike):
+        made = "Use a class, such as fastpriv.Uniform(n, m), or read" if name == "prior" else "Read"
         raise InvalidInput(
-            f"{name} must be an array, got a {type(values).__name__}; read a file first, such as "
-            "by numpy.loadtxt(path, delimiter=',')"
+            f"{name} must be an array; got {described(values)}. {made} a file first, such as by "
+            "numpy.loadtxt(path, delimiter=',')."
         )
     try:
         result = np.asarray(values)
@@ -173,7 +198,10 @@ def array(values: Any, name: str) -> NDArray[Any]:
         try:
             numbers = result.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise InvalidInput(f"{name} must hold numbers within the range of a double") from None
+            kind = type(values).__name__  # its content may be private
+            raise InvalidInput(
+                f"{name} must hold numbers within the range of a double; got a {kind}."
+            ) from None
         whole = all(isinstance(v, int) and not isinstance(v, bool) for v in result.flat)
         return result if whole else numbers
     if result.dtype.kind not in "iufb":
@@ -181,7 +209,7 @@ def array(values: Any, name: str) -> NDArray[Any]:
             f"{name} must hold real numbers; got {result.dtype}. Convert it to floats."
         )
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
-        raise InvalidInput(f"{name} must not have masked entries; fill or drop them")
+        raise InvalidInput(f"{name} must not have masked entries. Fill or drop them.")
     return result
 
 
@@ -189,14 +217,15 @@ def floats(values: ArrayLike, name: str, ndim: int) -> Floats:
     """Return ``values`` as a contiguous, writeable float array of finite entries of at least 0."""
     given = array(values, name)
     if given.ndim != ndim:
-        raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {given.shape}")
+        axes = _AXES.get(ndim, f"an array of {ndim} dimensions")
+        raise InvalidInput(f"{name} must be {axes}; got shape {given.shape}.")
     if given.size == 0:
         raise InvalidInput(f"{name} must not be empty. Give at least one number.")
     result = _for_kernels(given)
     least, most = result.min(), result.max()
     if not (least >= 0.0 and most < math.inf):  # written so that a NaN fails
         culprit = "a NaN" if math.isnan(least) else str(least if not least >= 0 else most)
-        raise InvalidInput(f"{name} must hold finite numbers of at least 0, found {culprit}")
+        raise InvalidInput(f"{name} must hold finite numbers of at least 0; got {culprit}.")
     return result
 
 
@@ -214,8 +243,8 @@ def law(values: ArrayLike, name: str, ndim: int = 1) -> Floats:
         total = float(result.sum())
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InvalidInput(
-            f"{name} must sum to 1 within {SUM_TOLERANCE:g}, got a sum of {described(total)}"
-            f"{_percent(total)}; divide it by its sum"
+            f"{name} must sum to 1 within {SUM_TOLERANCE:g}; got a sum of {described(total)}"
+            f"{_percent(total)}. Divide it by its sum."
         )
     return result / total if abs(total - 1.0) > ROUNDED else owned(result, values)
 
@@ -234,11 +263,11 @@ def stochastic(values: ArrayLike, name: str) -> Floats:
         total = float(totals[wrong[0]])
         hint = _percent(total)
         if np.all(np.abs(result.sum(axis=0) - 1.0) <= SUM_TOLERANCE):
-            hint = " while all columns sum to 1: is it transposed?"
+            hint = "; all columns sum to 1, so it may be transposed: try W.T"
         raise InvalidInput(
             f"every row of {name} must sum to 1 within {SUM_TOLERANCE:g} (rows are inputs, columns "
-            f"outputs), but {len(wrong)} of {len(totals)} do not; row {wrong[0]} sums to "
-            f"{described(total)}{hint}; to normalise: W / W.sum(axis=1, keepdims=True)"
+            f"outputs); {len(wrong)} of {len(totals)} do not, and row {wrong[0]} sums to "
+            f"{described(total)}{hint}. To normalise: W / W.sum(axis=1, keepdims=True)."
         )
     if worst > ROUNDED:
         return np.asarray(result / totals[:, None])
@@ -264,7 +293,7 @@ def metric(values: ArrayLike, inputs: int, outputs: int | None = None) -> Floats
         columns = "any number of" if outputs is None else short(outputs)
         raise InvalidInput(
             f"metric[x, y] must have a row for each of {short(inputs)} inputs and a column for "
-            f"each of {columns} outputs, got shape {result.shape}"
+            f"each of {columns} outputs; got shape {result.shape}."
         )
     if not np.isfinite(result).all():
         raise InvalidInput(
@@ -278,11 +307,11 @@ def covariance(values: ArrayLike, name: str) -> Floats:
     given = array(values, name)
     result = np.atleast_2d(given.astype(np.float64))
     if given.ndim not in (0, 2) or result.size == 0 or result.shape[0] != result.shape[1]:
-        raise InvalidInput(f"{name} must be a number or a square matrix, got shape {given.shape}")
+        raise InvalidInput(f"{name} must be a number or a square matrix; got shape {given.shape}.")
     if not np.isfinite(result).all():
-        raise InvalidInput(f"{name} must hold finite numbers, found a NaN or an infinity")
+        raise InvalidInput(f"{name} must hold finite numbers; got a NaN or an infinity.")
     if np.abs(result - result.T).max() > SUM_TOLERANCE * np.abs(result).max():
-        raise InvalidInput(f"{name} must be symmetric; to average both halves: (C + C.T) / 2")
+        raise InvalidInput(f"{name} must be symmetric. To average both halves: (C + C.T) / 2.")
     return np.asarray(0.5 * result + 0.5 * result.T)
 
 
@@ -310,10 +339,10 @@ def sizes(values: Sequence[int] | ArrayLike, name: str = "sizes") -> tuple[int, 
     given = array(values, name)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuO":
         raise InvalidInput(
-            f"{name} must be a non-empty sequence of integers, got {described(values)}"
+            f"{name} must be a non-empty sequence of integers; got {described(values)}."
         )
     if given.min() < 1:
-        raise InvalidInput(f"{name} must all be at least 1, got {int(given.min())}")
+        raise InvalidInput(f"{name} must all be at least 1; got {int(given.min())}.")
     if given.max() > MAX_VECTOR:
         raise TooLarge.entries(
             "the distribution of a record", int(given.max()), "use records of fewer values"
@@ -330,7 +359,7 @@ def row_sizes(n: Any, m: Any) -> tuple[int, ...]:
         given = sizes(m, "m")
         if len(given) != count:
             raise InvalidInput(
-                f"m must be one integer or one for each of {n} rows, got {len(given)}"
+                f"m must be one integer or one for each of {n} rows; got {len(given)}."
             )
         return given
     size = integer(m, "m", 1)
@@ -348,7 +377,7 @@ def codes(values: ArrayLike, of: tuple[int, ...], m: int | None = None) -> NDArr
     if given.ndim == 0 or given.shape[-1] != n or given.dtype.kind not in "iub":
         raise InvalidInput(
             f"rows must be an integer array whose last axis has n = {n} entries, "
-            f"got shape {given.shape} of {given.dtype}"
+            f"got shape {given.shape} of {given.dtype}."
         )
     tops = given.max(initial=0) if m else given.max(axis=tuple(range(given.ndim - 1)), initial=0)
     # Extremes first: a mask of every value is only made to name a wrong one.
@@ -358,7 +387,7 @@ def codes(values: ArrayLike, of: tuple[int, ...], m: int | None = None) -> NDArr
         i = int(place[-1])
         raise InvalidInput(
             f"record {i} must have a value in 0 .. {of[i] - 1} (0 .. size - 1); got "
-            f"{given[tuple(place)]}"
+            f"{given[tuple(place)]}."
         )
     return given
 
@@ -373,7 +402,7 @@ def index(value: Any, size: int, name: str) -> int:
     number = integer(value, name, 0)
     if number >= size:
         raise InvalidInput(
-            f"{name} must be below the number of databases {short(size)}, got {short(number)}"
+            f"{name} must be below the number of databases {short(size)}; got {short(number)}."
         )
     return number
 
@@ -392,6 +421,6 @@ def generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(integer(rng, "rng", 0))
     if not isinstance(rng, np.random.Generator):
         raise InvalidInput(
-            f"rng must be a numpy.random.Generator, an int or None, got {described(rng)}"
+            f"rng must be a numpy.random.Generator, an int or None; got {described(rng)}."
         )
     return rng

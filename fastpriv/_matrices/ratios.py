@@ -197,6 +197,6 @@ def joint_laws(first: Floats, second: Floats) -> Floats:
         if (possible & (pairs < NORMAL)).any():
             raise InvalidInput(
                 "two outputs together have a probability that underflows; merge outputs "
-                "that almost never occur before composing"
+                "that almost never occur before composing."
             )
     return pairs.reshape(len(first), -1)

@@ -55,7 +55,7 @@ def tilt(epsilon: float) -> tuple[float, int]:
         raise InvalidInput(
             f"a distribution tilted by epsilon = {epsilon:g} cannot be sampled; "
             f"use at most {_LARGEST:g}, "
-            "which moves nothing either"
+            "which moves nothing either."
         )
     value, power = scaled_exp(np.array([-epsilon]))
     return float(value[0]), int(power[0])

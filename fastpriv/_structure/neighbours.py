@@ -58,11 +58,11 @@ def direct_lengths(neighbours: ArrayLike, size: int) -> Floats:
         x, z = np.argwhere(lengths != lengths.T)[0].tolist()
         raise InvalidInput(
             f"neighbours must be symmetric, but ({x}, {z}) is not as ({z}, {x}); for a relation of "
-            "both directions pass the larger of the two, A | A.T"
+            "both directions pass the larger of the two, A | A.T."
         )
     if not (lengths[~np.eye(size, dtype=bool)] > 0.0).all():
         raise InvalidInput(
-            "distances between different inputs must be positive; merge inputs at distance 0"
+            "distances between different inputs must be positive; merge inputs at distance 0."
         )
     return lengths
 
@@ -131,7 +131,7 @@ def _lengths(neighbours: Any, size: int) -> Floats:
         if sparse.shape != (size, size):
             raise InvalidInput(
                 f"neighbours must be a {size} x {size} matrix, a row for each input; got shape "
-                f"{sparse.shape}"
+                f"{sparse.shape}."
             )
         edges = np.stack([sparse.row, sparse.col], axis=1)[sparse.data != 0]
         data = sparse.data[sparse.data != 0]
@@ -145,14 +145,14 @@ def _lengths(neighbours: Any, size: int) -> Floats:
     if given.ndim == 2 and given.shape[1] == 2 and np.issubdtype(given.dtype, np.integer):
         if given.size and not 0 <= given.min() <= given.max() < size:
             raise InvalidInput(
-                f"neighbours must be pairs of inputs 0 to {size - 1}, got {given.min()} to "
-                f"{given.max()}"
+                f"neighbours must be pairs of inputs 0 to {size - 1}; got {given.min()} to "
+                f"{given.max()}."
             )
         edges = np.concatenate([given, given[:, ::-1]])
         return _graph(edges, np.ones(len(edges)), size)
     raise InvalidInput(
         f"neighbours must be pairs of integers (k, 2) or a matrix ({size}, {size}), of zeros and "
-        f"ones for a graph or of distances, got shape {given.shape} of {given.dtype}"
+        f"ones for a graph or of distances; got shape {given.shape} of {given.dtype}."
     )
 
 
@@ -165,7 +165,7 @@ def _graph(edges: Any, lengths: Floats, size: int) -> Floats:
 def _checked(values: Any) -> Floats:
     result = np.asarray(values, dtype=np.float64)
     if np.isnan(result).any() or (result < 0.0).any():
-        raise InvalidInput("neighbours must hold distances of at least 0, found a NaN or less")
+        raise InvalidInput("neighbours must hold distances of at least 0; got a NaN or less.")
     return result
 
 

@@ -358,7 +358,7 @@ def distinct(
     kept = check.items(items, what, "one item per row")
     if not kept or isinstance(items, Mapping):
         raise InvalidInput(
-            f"{what} must be a sequence with one item per row, got {described(items)}"
+            f"{what} must be a sequence with one item per row; got {described(items)}."
         )
     by_object: dict[int, int] = {}
     by_value: dict[tuple[tuple[int, ...], bytes], int] = {}

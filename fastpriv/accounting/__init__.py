@@ -8,6 +8,6 @@ Examples
 Bracket(94.28986789, 94.2898679)
 """
 
-import lazy_loader as _lazy
+from fastpriv._core.names import attach as _attach
 
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _attach(__name__, __file__)

@@ -93,7 +93,7 @@ def random_allocation(
     times, k = check.integer(epochs, "epochs", 0), check.integer(selected, "selected", 1)
     if k > t:
         raise InvalidInput(
-            f"selected must be at most the number of batches, {short(t)}; got {short(k)}"
+            f"selected must be at most the number of batches, {short(t)}; got {short(k)}."
         )
     if isinstance(noise_multiplier, PrivacyProfile):
         if k == t and relation in (None, noise_multiplier.relation):
@@ -121,8 +121,8 @@ def _gaussian_step(noise_multiplier: float, t: int) -> Step:
     sigma = check.real(noise_multiplier, "noise_multiplier", least=0.1, most=1e3)
     if t > max((1000.0 / sigma) ** 2, 1.0):
         raise InvalidInput(
-            f"noise_multiplier times sqrt(batches) must be at most 1000, got {sigma:g} and "
-            f"{short(t)} batches; Poisson samples of the rate 1/batches: PrivacyProfile.gaussian"
+            f"noise_multiplier times sqrt(batches) must be at most 1000; got {sigma:g} and "
+            f"{short(t)} batches. Use Poisson samples: PrivacyProfile.gaussian(sigma, 1 / batches)."
         )
     return GaussianNoise(sigma)
 
@@ -136,27 +136,27 @@ def _single_step(profile: PrivacyProfile, t: int) -> Step | None:
         raise InvalidInput(
             "noise_multiplier must be a profile for neighbours by 'add-or-remove' or "
             "'replace-special'; got 'replace-one'. A record of other batches is absent, not "
-            "replaced; pass relation='replace-one' to random_allocation"
+            "replaced; pass relation='replace-one' to random_allocation."
         )
     if step is None or isinstance(step, RenyiStep | CurveStep):
         raise InvalidInput(
             "noise_multiplier must be a profile of one step with a pair of distributions, such as "
-            f"PrivacyProfile.laplace(2.0); got {profile!r}"
+            f"PrivacyProfile.laplace(2.0); got {profile!r}."
         )
     if t > _BATCHES:
-        raise InvalidInput(f"batches must be at most {_BATCHES:,}; got {short(t)}")
+        raise InvalidInput(f"batches must be at most {_BATCHES:,}; got {short(t)}.")
     if isinstance(step, GaussianNoise):
         return _gaussian_step(step.sigma, t)
     if isinstance(step, ContinuousStep) and not step.can_be_cut:
         raise InvalidInput(
             "noise_multiplier must be a profile whose outputs can be partitioned; got a mixture "
-            "of samples. Use Gaussian or Laplace noise, also on Poisson samples"
+            "of samples. Use Gaussian or Laplace noise, also on Poisson samples."
         )
     top = max(abs(each) for each in _ends(step))
     if top > _LARGEST_LOSS:
         raise InvalidInput(
             f"noise_multiplier must have losses of at most {_LARGEST_LOSS:g} nats here; got "
-            f"{top:g}. Add noise"
+            f"{top:g}. Add noise."
         )
     return step
 

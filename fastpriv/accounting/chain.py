@@ -62,7 +62,7 @@ def pml_chain(
             channel, y = release
         except (TypeError, ValueError):
             raise InvalidInput(
-                f"every step must be a pair (channel, y); got {described(release)}"
+                f"every step must be a pair (channel, y); got {described(release)}."
             ) from None
         mechanism, law = as_pair(channel, prior if law is None else law)
         seen.append((mechanism, output_rows(mechanism, y)))

@@ -213,8 +213,8 @@ class PrivacyFilter(_Spends):
         check.word(self.rule, "rule", _RULES)
         if self.rule == "zcdp" and not self.reserved < self.delta:
             raise InvalidInput(
-                f"zcdp needs a delta above what is reserved, got {self.delta:g} and "
-                f'{self.reserved:g}; use rule="basic"'
+                f"zcdp needs a delta above what is reserved; got {self.delta:g} and "
+                f'{self.reserved:g}; use rule="basic".'
             )
         self._notions = (ZCDP if self.rule == "zcdp" else CURVE, DELTA)
 
@@ -443,7 +443,7 @@ class PrivacyOdometer(_Spends):
         if delta > 0.0 or rho == math.inf:
             raise InvalidInput(
                 "an odometer counts releases that are zCDP, without a delta of their own; use a "
-                "PrivacyFilter with reserved delta"
+                "PrivacyFilter with reserved delta."
             )
         given = {"label": label, "key": key, "actor": actor, "metadata": metadata}
         return self._charge(release, (amount(rho, "rho"), ZERO), count, **given)
@@ -504,7 +504,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
     if isinstance(release, tuple | list):
         if len(release) != 2:
             raise InvalidInput(
-                f"step must be a level or (epsilon, delta); got {described(release)}"
+                f"step must be a level or (epsilon, delta); got {described(release)}."
             )
         epsilon, delta = release
     elif isinstance(release, Real | Decimal):
@@ -513,7 +513,7 @@ def _levels(release: Any, concentrated: bool) -> tuple[float, float]:
         raise InvalidInput(
             "release must be a level, (epsilon, delta) or a PrivacyProfile; got "
             f"{described(release)}. Give PrivacyProfile.of(channel), or a profile that "
-            "fastpriv.adapters makes of a step of another library"
+            "fastpriv.adapters makes of a step of another library."
         )
     level = check.real(epsilon, "epsilon", least=0.0)
     probability = check.real(delta, "delta", least=0.0, most=1.0)

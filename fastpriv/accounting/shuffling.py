@@ -77,7 +77,7 @@ def shuffled(channel: AbstractChannel | ArrayLike, n: int) -> PrivacyProfile:
     """
     people = check.integer(n, "n", 1)
     if people > _PEOPLE:
-        raise InvalidInput(f"n must be at most 10^12, got {short(people)}")
+        raise InvalidInput(f"n must be at most 10^12; got {short(people)}.")
     given = as_channel(channel)
     if given.space.n != 1:
         raise InvalidInput(
@@ -117,7 +117,7 @@ def _response(k: int, epsilon: float) -> Floats:
     if epsilon > _HIGHEST:
         raise InvalidInput(
             f"the level of a shuffled response must be at most {_HIGHEST:g}; got {epsilon:g}. "
-            "Use a response with a lower level"
+            "Use a response with a lower level."
         )
     odds = math.exp(-epsilon)
     return _reduced(k, 1.0 / (1.0 + (k - 1) * odds), odds / (1.0 + (k - 1) * odds))
@@ -152,5 +152,5 @@ def _check_size(k: int, m: int) -> None:
         raise TooLarge(
             f"a local mechanism of {k} values and {m} outputs has too many triples of "
             "distributions to shuffle; use k-ary randomised response, or merge values or "
-            "columns"
+            "columns."
         )

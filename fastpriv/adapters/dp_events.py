@@ -79,7 +79,7 @@ def event_profile(event: Any, relation: str | None) -> PrivacyProfile:
     if not isinstance(event, dp_event.DpEvent):
         raise InvalidInput(
             f"mechanism must be a DpEvent of dp-accounting; got {described(event)}. Give "
-            "the event, or a PrivacyProfile"
+            "the event, or a PrivacyProfile."
         )
     kind = relation or (_NAMES[_REPLACED[0]] if replaces(event) else _NAMES[_ADDED[0]])
     try:

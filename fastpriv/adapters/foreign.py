@@ -27,7 +27,7 @@ def _of_measurement(measurement: Any, relation: str | None) -> PrivacyProfile:
             continue
     raise InvalidInput(
         "mechanism must be a measurement of OpenDP with numbers as distances; got "
-        f"{described(measurement)}. Give fastpriv.adapters.opendp.measurement_profile(...) of it"
+        f"{described(measurement)}. Give fastpriv.adapters.opendp.measurement_profile(...) of it."
     )
 
 

@@ -91,7 +91,7 @@ def sampling_of(loader: Any) -> Sampling:
     if batch_sampler is None:
         raise InvalidInput(
             "loader must be a DataLoader with batches; got one without a batch_sampler. Give it a "
-            "batch_size"
+            "batch_size."
         )
     name = type(batch_sampler).__name__
     if name in ("UniformWithReplacementSampler", "DistributedUniformWithReplacementSampler"):
@@ -106,7 +106,7 @@ def sampling_of(loader: Any) -> Sampling:
         what = name if name != "BatchSampler" else kind
         raise InvalidInput(
             f"loader must have a sampler whose batches have a proved bound; got {what}. Use "
-            "poisson_sampling=True, AllocationSampler, or shuffle=True"
+            "poisson_sampling=True, AllocationSampler, or shuffle=True."
         )
     batches = len(batch_sampler)
     if kind == "RandomSampler" and sampler.replacement:
@@ -116,7 +116,7 @@ def sampling_of(loader: Any) -> Sampling:
     if _repeats(sampler, kind, records):
         raise InvalidInput(
             f"loader must have a record at most once in a pass; got a {kind} that repeats records. "
-            "Remove repeated indices, or drop the records of an incomplete last batch"
+            "Remove repeated indices, or drop the records of an incomplete last batch."
         )
     return Sampling("one-pass", batches, size, records)
 
@@ -197,7 +197,7 @@ def make_accountant(name: str = "fastpriv") -> type[Any]:
             if self.sampling not in (None, found) and self.history:
                 raise InvalidInput(
                     f"loader must form batches as before, {self.sampling}; got {found}. Use "
-                    "another accountant, and compose their profiles"
+                    "another accountant, and compose their profiles."
                 )
             self.sampling = found
             return found
@@ -284,11 +284,11 @@ def profile_of(
         ]
         return PrivacyProfile({}, "add-or-remove").compose(*parts)
     if not isinstance(sampling, Sampling):
-        raise InvalidInput(f"sampling must be a Sampling; got {described(sampling)}")
+        raise InvalidInput(f"sampling must be a Sampling; got {described(sampling)}.")
     if any(abs(rate * sampling.batches - 1.0) > 1e-6 for _, rate, steps in history if steps):
         raise InvalidInput(
             "steps must take one batch of the loader each; gradients that are accumulated over "
-            "several batches are accounted for Poisson samples only"
+            "several batches are accounted for Poisson samples only."
         )
     made = [_steps(noise, steps, sampling) for noise, _, steps in _passes(history, sampling)]
     return PrivacyProfile({}, sampling.relation).compose(*made)

@@ -241,7 +241,7 @@ def _attained(notion: Notion, line: Line, value: Value, case: Case) -> tuple[Wor
     try:
         worst = line.worst(case)
         if worst is None:
-            raise TooLarge("it is too long to list")
+            raise TooLarge("it is too long to list.")
         excluded = notion.slug in ("ruling-out", "disclosure")
         level = math.inf if excluded else top(value)
         return worst, where(worst, level, "S = " if notion.scope == "secret" else "")

@@ -161,8 +161,8 @@ def _kernels_of(factor: Any, i: int) -> RowKernels:
     if isinstance(factor, AbstractChannel):
         if factor.space.n > 1 or factor.output_space.n > 1:
             raise InvalidInput(
-                f"factor {i} must act on every row by itself, got {described(factor)}; give a "
-                "matrix, a channel on one row with one output value, or a ProductChannel"
+                f"factor {i} must act on every row by itself; got {described(factor)}. Give a "
+                "matrix, a channel on one row with one output value, or a ProductChannel."
             )
         matrix = np.asarray(factor.matrix())
     else:

@@ -57,10 +57,10 @@ class QueryChannel(AbstractChannel):
         if given.shape != (space.size,) or given.dtype.kind not in "iub":
             raise InvalidInput(
                 f"values must hold one integer for each of the {short(space.size)} databases, "
-                f"got shape {given.shape} of {given.dtype}"
+                f"got shape {given.shape} of {given.dtype}."
             )
         if given.min() < 0 or given.max() >= len(laws):
-            raise InvalidInput(f"values must be rows of the kernel, 0 .. {len(laws) - 1}")
+            raise InvalidInput(f"values must be rows of the kernel, 0 .. {len(laws) - 1}.")
         self._set(Listed(given.astype(np.int64), space, len(laws)), laws)
 
     def _set(self, query: Query, laws: Floats) -> None:
@@ -96,7 +96,7 @@ class QueryChannel(AbstractChannel):
         laws = check.stochastic(kernel, "kernel")
         if len(laws) != query.answers:
             raise InvalidInput(
-                f"kernel must have a row for each of {query.answers:,} {rows}, got {len(laws):,}"
+                f"kernel must have a row for each of {query.answers:,} {rows}; got {len(laws):,}."
             )
         self._set(query, laws)
         return self
@@ -208,5 +208,7 @@ class QueryChannel(AbstractChannel):
 def _load(scores: ArrayLike, i: int) -> Floats:
     numbers = check.floats(scores, f"scores[{i}]", 1)
     if (numbers != np.floor(numbers)).any() or numbers.max() > check.MAX_VECTOR:
-        raise InvalidInput(f"scores[{i}] must hold integers of at least 0, got {described(scores)}")
+        raise InvalidInput(
+            f"scores[{i}] must hold integers of at least 0; got {described(scores)}."
+        )
     return numbers

@@ -160,7 +160,7 @@ class RecordChannel(AbstractChannel):
         if columns.space.size > MOST_VALUES:
             raise InvalidInput(
                 f"a record of {short(columns.space.size)} values cannot be one row; ask the "
-                "channel of its columns"
+                "channel of its columns."
             )
         self.columns = columns
         self.space = self.output_space = Space.of((columns.space.size,))

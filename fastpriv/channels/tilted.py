@@ -224,7 +224,7 @@ class TiltedChannel(AbstractChannel):
         if self.space.has_neighbours and not math.isfinite(self.prior.epsilon_x()):
             raise InvalidInput(
                 f"at epsilon {self.epsilon:g} the weights of all outputs of {law!r} for some "
-                "database round to zero; use a smaller epsilon, or a distribution without zeros"
+                "database round to zero; use a smaller epsilon, or a distribution without zeros."
             )
 
     def definition(self) -> dict[str, Any]:
@@ -541,12 +541,12 @@ class PosteriorChannel(TiltedChannel):
                 f"whether the mechanism exists at epsilon {described(self.epsilon)} for "
                 f"{self.prior!r} is not known: epsilon_tilde is in {described(least)} and its "
                 "search needs all databases; use an epsilon of at least the upper bound, or "
-                "fewer records"
+                "fewer records."
             )
         if self.epsilon < least:
             raise Infeasible(
                 f"E_i does not exist at epsilon {described(self.epsilon)} for {self.prior!r}; it "
-                f"needs epsilon >= epsilon_tilde = {described(float(least))}"
+                f"needs epsilon >= epsilon_tilde = {described(float(least))}."
             )
         self._set(self.prior.unmixed(self.epsilon))
 

@@ -78,11 +78,12 @@ def run(given: argparse.Namespace) -> str:
         delimiter=given.delimiter,
         progress=True,
     )
+    text = str(frequencies).replace("see projected()", "see --method bayesian")
     if assumed is None:
-        return to_json(frequencies) if given.json else str(frequencies)
+        return to_json(frequencies) if given.json else text
     if given.json:
         return to_json({"assumed": assumed, **frequencies.to_dict()})
-    return f"Assumed: {assumed}. The report of the release (--report) knows.\n{frequencies}"
+    return f"Assumed: {assumed}. The report of the release (--report) knows.\n{text}"
 
 
 def _columns(words: list[str] | None) -> list[str] | None:
@@ -117,7 +118,7 @@ def _channel(given: argparse.Namespace) -> tuple[Any, Any, str]:
     if extra and plan.unit == "record":
         raise InvalidInput(
             f"the domain does not declare {domains.named(extra)}; records were randomised as a "
-            "whole, so give the domain of the release with all of its columns"
+            "whole, so give the domain of the release with all of its columns."
         )
     words = f"each record as one value at epsilon {up(given.epsilon)} (--split record)"
     if plan.unit == "columns":

@@ -62,8 +62,8 @@ def read(path: str, name: str) -> Floats:
                 text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
                 table = np.stack(_numbers(text, path))
     except OSError as problem:
-        why = f"{problem.strerror or problem}{_neighbour(file)}"
-        raise InvalidInput(f"cannot read {name} {path}: {why}. Check the path.") from None
+        hint = _neighbour(file) or ". Check the path."
+        raise InvalidInput(f"cannot read {name} {path}: {problem.strerror}{hint}") from None
     except UnicodeDecodeError:
         raise InvalidInput(
             f"cannot read {name} {path}: it is not UTF-8 text. Convert the file to UTF-8."
@@ -129,7 +129,7 @@ def _row(cells: list[str], line: int, path: str) -> Floats:
             return row
     cell = next(cell for cell in cells if not _finite(cell))
     raise InvalidInput(
-        f"line {line} of {path} holds {described(cell)}, {_wrong(cell, cells, line)}"
+        f"line {line} of {path} holds {described(cell)}, {_wrong(cell, cells, line)}."
     )
 
 
@@ -138,16 +138,18 @@ def _wrong(cell: str, cells: list[str], line: int) -> str:
     text = cell.strip()
     if not text:
         last = cells[-1] == cell and "" not in map(str.strip, cells[:-1])
-        return "nothing" + ("; a comma at the end of the line? leave it out" if last else "")
+        return "nothing" + (
+            ". Is there a comma at the end of the line? Leave it out" if last else ""
+        )
     if text.endswith("%") and _finite(text[:-1]):
-        return "not a number; write percentages as fractions of 1"
+        return "not a number. Write percentages as fractions of 1"
     if set(text) & set("; \t"):
-        return "not a number; separate numbers by commas, and write decimals with a point"
+        return "not a number. Separate numbers by commas, and write decimals with a point"
     with suppress(ValueError):
         float(text)
         return "not a finite number"
     header = line == 1 and not any(map(_finite, cells))
-    return "not a number" + ("; a header? leave it out" if header else "")
+    return "not a number" + (". Is it a header? Leave it out" if header else "")
 
 
 def _finite(cell: str) -> bool:
@@ -172,7 +174,9 @@ def target(name: str, force: bool, suffixes: tuple[str, ...], *inputs: str | Non
     """Check before any work that a file may be written, and return its path."""
     path = Path(name)
     if path.suffix not in suffixes:
-        raise InvalidInput(f"{name} must end in {' or '.join(suffixes)}.")
+        raise InvalidInput(
+            f"the file to write must end in {' or '.join(suffixes)}; got {described(name)}."
+        )
     check_target(path, force, *(Path(each) for each in inputs if each is not None))
     return path
 

@@ -131,7 +131,8 @@ def _explained(problem: Exception, words: list[str]) -> int:
 
 def _words(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.strerror and problem.filename:
-        return f"{problem.filename}: {problem.strerror}"
+        path = " Check the path." if isinstance(problem, FileNotFoundError) else ""
+        return f"{problem.filename}: {problem.strerror}.{path}"
     return f"out of memory {problem}" if isinstance(problem, MemoryError) else str(problem)
 
 

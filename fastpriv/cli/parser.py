@@ -26,7 +26,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the error, and name the help page to look at."""
-        raise InvalidInput(f"{message}; see {self.prog} --help")
+        mark = "" if message.endswith("?") else "."
+        raise InvalidInput(f"{message}{mark} See {self.prog} --help.")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -40,6 +41,16 @@ class Parser(argparse.ArgumentParser):
                     options = [known for known in self._option_string_actions if len(known) > 2]
                     self.error(f"there is no option {name}{did_you_mean(name, options)}")
         return super().parse_known_args(words, namespace)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.type in (float, int):
+            kind = "a number, with a point for decimals" if action.type is float else "an integer"
+            try:
+                return action.type(arg_string)
+            except ValueError:
+                text = f"must be {kind}; got {described(arg_string)}"
+                raise argparse.ArgumentError(action, text) from None
+        return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -252,13 +252,13 @@ def check_size(space: Space, priors: str) -> None:
         raise TooLarge(
             f"the program at an individual capacity is solved over at most "
             f"{_MAX_DATABASES} databases, and there are {short(space.size)}; use fewer records, or "
-            'independent rows with priors="independent"'
+            'independent rows with priors="independent".'
         )
     number = sum(m * (space.size // m) ** (m if priors == "all" else 1) for m in sizes)
     if number * max(sizes, default=1) ** 2 * space.size > _MAX_KEPT:
         raise TooLarge(
             f"an adversary has {number:,} selections of {space.size} databases, too many for the "
-            'program; use fewer values, or priors="independent"'
+            'program; use fewer values, or priors="independent".'
         )
 
 

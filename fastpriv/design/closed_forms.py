@@ -125,7 +125,7 @@ def h_inverse(distortion: ArrayLike, n: int, m: int | Sequence[int]) -> Any:
     """
     sizes = check.row_sizes(n, m)
     if min(sizes) < 2:
-        raise InvalidInput("m must be at least 2: a record with one value never changes")
+        raise InvalidInput("m must be at least 2: a record with one value never changes.")
     cost = _array(distortion, "distortion")
     if not np.all((cost >= 0) & (cost <= n)):
         raise InvalidInput(

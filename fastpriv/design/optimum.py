@@ -261,7 +261,7 @@ class Request:
                 solution = self.program(aim)
         raise SolverFailure(
             f"in 64-bit floats the channel has level {described(best.level)}, above "
-            f"{described(epsilon)}; ask for a little more, or leave out dense=True (--out)"
+            f"{described(epsilon)}; ask for a little more, or leave out dense=True (--out)."
         )
 
     def least_distortion_exactly(self, epsilon: float) -> Optimum:
@@ -284,7 +284,7 @@ class Request:
             raise Infeasible(
                 f"at distortion {described(distortion)} no mechanism has a finite level of "
                 f"{self.notion}; allow more distortion, or take a prior without impossible "
-                "databases"
+                "databases."
             )
         if level.width > _WIDE * (1.0 + level.upper):  # the lower bound may be reached
             best = self.optimum(self.quietly(level.lower), "level", level.lower)

@@ -160,7 +160,9 @@ def solve_pd_dp(
     for an exchangeable prior on n bits, and m^4 per distinct record of a product. With a metric or
     custom neighbours, a step costs N^3 for every output. If a factorisation would take 1e10
     operations, the first-order method is used: a step costs N^2 for every neighbour of a database,
-    and thousands of steps reach a gap of 1e-3. Programs above 4 GB are refused before they start.
+    and thousands of steps reach a gap of 1e-3. A metric keeps the interior-point method as long as
+    its factors fit into 2.4 GB and 60 steps into the time limit. Programs above 4 GB are refused
+    before they start.
 
     Examples
     --------
@@ -425,7 +427,7 @@ class RatioProblem(Problem[Solution]):
                 f"and there are {short(prior.space.size)}; use fewer records, a product or "
                 "exchangeable prior, or an epsilon of at least "
                 f"{'epsilon_tilde()' if self.joint else 'epsilon_hat()'} of the prior, where no "
-                "program is needed"
+                "program is needed."
             )
         dense = prior.as_dense("the program")
         types = types_of(swappable_rows(dense.probabilities().reshape(dense.space.sizes)))

@@ -443,7 +443,7 @@ def tradeoff_curve(
     prior = as_prior(prior)
     names = [notions] if isinstance(notions, str) else check.items(notions, "notions", "names")
     if not names:
-        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}, got none")
+        raise InvalidInput(f"notions must be chosen from {', '.join(DESIGNED)}; got none.")
     for name in names:
         check.word(name, "notions", DESIGNED)
     if distortions is None:
@@ -453,7 +453,7 @@ def tradeoff_curve(
     else:
         grid = np.atleast_1d(check.array(distortions, "distortions").astype(np.float64))
         if grid.ndim != 1:
-            raise InvalidInput(f"distortions must be one-dimensional, got shape {grid.shape}")
+            raise InvalidInput(f"distortions must be one-dimensional; got shape {grid.shape}.")
     tasks = [(prior, float(cost), name) for name in names for cost in grid]
     closed = _closed_forms(prior, names)
     constant = constant_mechanism(prior).value

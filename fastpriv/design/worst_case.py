@@ -696,12 +696,12 @@ def least_capacity(metric: ArrayLike, budget: ArrayLike, *, gap: float = 1e-6) -
     budgets = check.array(budget, "budget")
     if budgets.shape not in ((), (len(cost),)):
         raise InvalidInput(
-            f"budget must be one number or one for each of {len(cost)} inputs, got shape "
-            f"{budgets.shape}"
+            f"budget must be one number or one for each of {len(cost)} inputs; got shape "
+            f"{budgets.shape}."
         )
     most = np.broadcast_to(budgets, len(cost)).astype(np.float64)
     if not np.isfinite(most).all():
-        raise InvalidInput("budget must hold finite numbers, found a NaN or an infinity")
+        raise InvalidInput("budget must hold finite numbers; got a NaN or an infinity.")
     least = cost.min(axis=1)
     if (most < least).any():
         x = int((least - most).argmax())

@@ -310,7 +310,7 @@ def row_codes(attribute: Any, row: int, m: int) -> Ints:
         if missing or len(attribute) != m:
             raise InvalidInput(
                 f"the mapping must have a label for each of the values 0 .. {m - 1} of row {row} "
-                f"and no others, got {len(attribute)} labels"
+                f"and no others; got {len(attribute)} labels."
             )
         labels = [attribute[value] for value in range(m)]
     else:
@@ -321,7 +321,7 @@ def row_codes(attribute: Any, row: int, m: int) -> Ints:
         if len(labels) != m:
             raise InvalidInput(
                 f"with row={row} the attribute must be a function of the value of this row, a "
-                f"mapping from its values or a list of {m} labels"
+                f"mapping from its values or a list of {m} labels."
             )
     return label_codes(labels)
 

@@ -131,7 +131,7 @@ def _checked(given: NDArray[Any]) -> Floats:
     if given.ndim not in (2, 3) or given.size == 0:
         raise InvalidInput(
             "a plain channel must be a matrix, or a batch of shape (B, N, K) with no empty side; "
-            f"got shape {given.shape}"
+            f"got shape {given.shape}."
         )
     batch = given.reshape((-1, *given.shape[-2:]))
     # The array is not kept, so one in C order is used without a copy, which would cost most at

@@ -252,7 +252,7 @@ def group_bound(
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}; got {short(k)}.")
     with progress_bar(1, "search", progress) as bar:
         one = individual_capacity(mechanism, gap=gap, time_limit=time_limit).upper
         bar.update(1)
@@ -375,7 +375,7 @@ def _same_people(*channels: AbstractChannel | ArrayLike) -> list[AbstractChannel
         counts = " and ".join(str(mechanism.space.n) for mechanism in mechanisms)
         which = "both" if len(mechanisms) == 2 else "all"
         raise InvalidInput(
-            f"{which} data sets must have a row for each of the same people, got {counts} rows"
+            f"{which} data sets must have a row for each of the same people; got {counts} rows."
         )
     return mechanisms
 

@@ -244,12 +244,12 @@ def _solve(
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}; got {short(k)}.")
     gap = check.real(gap, "gap", least=0.0)
     time_limit = check.optional_limit(time_limit, "time_limit")
     given = check.array(b, "b")
     if given.ndim > 1 or given.size == 0:
-        raise InvalidInput(f"b must be a number or a list of them, got shape {given.shape}")
+        raise InvalidInput(f"b must be a number or a list of them; got shape {given.shape}.")
     size = mechanism.space.size
     top = math.log(size)
     levels = [check.real(level, "b", least=0.0) for level in given.reshape(-1).tolist()]
@@ -257,7 +257,7 @@ def _solve(
         raise Infeasible(
             f"no prior on {short(size)} databases has an entropy of {described(max(levels))} nats: "
             f"the most is ln {short(size)} = {described(top)}, of the uniform one; ask for b in 0 "
-            f".. {described(top)}"
+            f".. {described(top)}."
         )
     alone: Floats | None = None  # the prior of a single record
     problem: Constrained | None = None  # a bit has a closed form, and needs no search
@@ -482,7 +482,7 @@ def _check_inputs(inputs: int, outputs: int) -> None:
         raise TooLarge(
             f"the search for a prior would have {short(inputs)} inputs with {short(outputs)} "
             f"outputs each; it takes up to {_INPUTS} inputs and {_ENTRIES} entries: use a query "
-            "with fewer answers, or merge outputs"
+            "with fewer answers, or merge outputs."
         )
 
 

@@ -672,17 +672,17 @@ def channel_from_correlation(correlations: ArrayLike, prior: Distribution | Arra
     if len(Q) != len(p):
         raise InvalidInput(
             f"correlations must have {len(p)} rows, one for each database of the prior; "
-            f"got {len(Q)}"
+            f"got {len(Q)}."
         )
     if (Q < 0.0).any():
-        raise InvalidInput(f"correlations must be at least 0; got {float(Q.min()):g}")
+        raise InvalidInput(f"correlations must be at least 0; got {float(Q.min()):g}.")
     seen, root = p > 0.0, np.sqrt(p / math.fsum(p))
     output = Q[seen].T @ root[seen]
     off = float(np.abs(Q[seen] @ output - root[seen]).max())
     if not off <= _TOLERANCE:
         raise InvalidInput(
             "correlations must satisfy Q Q' r = r, with r the roots of the prior; the difference is"
-            f" {off:.2g}"
+            f" {off:.2g}."
         )
     matrix = np.tile(output**2, (len(p), 1))
     matrix[seen] = Q[seen] * output / root[seen, None]

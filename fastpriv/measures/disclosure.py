@@ -394,7 +394,7 @@ def lower_entropy_attribute(
     told = settled(mechanism, *value_range(mechanism.space, attribute, law))
     if not told.size:
         raise InvalidInput(
-            "the mechanism does not disclose this attribute; it must be disclosed (see discloses)"
+            "the mechanism does not disclose this attribute; it must be disclosed (see discloses)."
         )
     kernel = _as_kernel(attribute)
     u = int(told[0])
@@ -437,7 +437,7 @@ def value_range(
     if given.ndim not in (1, 2) or len(given) != size:
         raise InvalidInput(
             f"attribute must hold a label or a row p(u|x) for each of the {short(size)} databases, "
-            f"got shape {given.shape}"
+            f"got shape {given.shape}."
         )
     if given.ndim == 1:
         if given.dtype.kind not in "iub":

@@ -149,7 +149,7 @@ def effective_information(
     y, y_kinds = _symbols(y_samples, "y_samples")
     if len(x) != len(y):
         raise InvalidInput(
-            f"x_samples and y_samples must be observed together, got {len(x)} and {len(y)} of them"
+            f"x_samples and y_samples must be observed together; got {len(x)} and {len(y)} of them."
         )
     length, method = _coder(compressor, predictor)
     if compressor is not None:
@@ -161,7 +161,7 @@ def effective_information(
             raise InvalidInput(
                 "the predictor gave probability 0 to what came, with y and "
                 "without; mix its distribution with a "
-                "uniform one"
+                "uniform one."
             )
         total = alone - told
     return Estimate(total / len(x), len(x), method)
@@ -181,13 +181,13 @@ def _coder(
         if compressor not in _COMPRESSORS:
             raise InvalidInput(
                 f"compressor must be one of {sorted(_COMPRESSORS)} or a callable from bytes to "
-                f"bytes, got {described(compressor)}"
+                f"bytes; got {described(compressor)}."
             )
         return _compressed(_COMPRESSORS[compressor]), compressor
     if compressor is not None:
         if not callable(compressor):
             raise InvalidInput(
-                f"compressor must be a name or a callable, got {described(compressor)}"
+                f"compressor must be a name or a callable; got {described(compressor)}."
             )
         return _compressed(compressor), _name(compressor)
     if callable(predictor):
@@ -209,8 +209,8 @@ def _symbols(samples: ArrayLike, name: str) -> tuple[Ints, int]:
     given = check.array(samples, name)
     if given.ndim not in (1, 2) or given.size == 0 or given.dtype.kind not in "iub":
         raise InvalidInput(
-            f"{name} must be integers of shape (t,) or (t, n), got shape {given.shape} of "
-            f"{given.dtype}"
+            f"{name} must be integers of shape (t,) or (t, n); got shape {given.shape} of "
+            f"{given.dtype}."
         )
     kinds, numbers = np.unique(given, axis=0, return_inverse=True)
     return numbers.reshape(-1).astype(np.int64), len(kinds)
@@ -267,7 +267,7 @@ def _predicted(predict: Predictor) -> Length:
             )
             if len(law) != kinds:
                 raise InvalidInput(
-                    f"the predictor must return {kinds} probabilities, got {len(law)}"
+                    f"the predictor must return {kinds} probabilities; got {len(law)}."
                 )
             total.append(-math.log(law[symbol]) if law[symbol] > 0.0 else math.inf)
         return math.fsum(total)

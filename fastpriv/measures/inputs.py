@@ -121,7 +121,7 @@ def _same_labels(channel: object, prior: object) -> None:
         return
     raise InvalidInput(
         "the labels of the prior are not those of the channel's rows, in the same order; align "
-        "them: prior.reindex(channel.index), or give .to_numpy() of both"
+        "them: prior.reindex(channel.index), or give .to_numpy() of both."
     )
 
 
@@ -129,7 +129,7 @@ def row_number(mechanism: AbstractChannel | Distribution, i: Any) -> int:
     """Return the number of a record, checked."""
     number = check.integer(i, "row", 0)
     if number >= mechanism.space.n:
-        raise InvalidInput(f"row must be below n = {mechanism.space.n}, got {short(number)}")
+        raise InvalidInput(f"row must be below n = {mechanism.space.n}; got {short(number)}.")
     return number
 
 
@@ -158,12 +158,12 @@ def output_rows(mechanism: AbstractChannel, y: ArrayLike) -> Ints:
         count = mechanism.output_count
         if number >= count:
             raise InvalidInput(
-                f"y must be below the number of outputs {short(count)}, got {short(number)}"
+                f"y must be below the number of outputs {short(count)}; got {short(number)}."
             )
         return mechanism.output_row(number)
     rows = check.rows(y, space.sizes)
     if rows.ndim != 1:
-        raise InvalidInput(f"y must be one output, got shape {rows.shape}; of samples, take y[0]")
+        raise InvalidInput(f"y must be one output; got shape {rows.shape}. Of samples, take y[0].")
     return rows
 
 
@@ -185,7 +185,7 @@ def sparse_matrix(channel: Any) -> Any:
     from scipy.sparse import csr_matrix
 
     if channel.dtype.kind not in "iufb" or len(channel.shape) != 2:
-        raise InvalidInput(f"a sparse channel must be a real matrix, got {described(channel)}")
+        raise InvalidInput(f"a sparse channel must be a real matrix; got {described(channel)}.")
     matrix = csr_matrix(channel, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     if min(matrix.shape) == 0 or matrix.nnz == 0:
@@ -311,7 +311,7 @@ def as_stack(channel: Any) -> NDArray[Any]:
     if given.ndim != 3 or given.size == 0:
         raise InvalidInput(
             "a stack of channels must have shape (B, N, K) with no empty side, "
-            f"got shape {given.shape}"
+            f"got shape {given.shape}."
         )
     return given
 
@@ -326,14 +326,14 @@ def _priors(prior: Distribution | ArrayLike, shape: tuple[int, ...]) -> Floats:
         if prior.space.n > 1 or prior.logs_if_rare() is not None:
             raise InvalidInput(
                 f"the channels of a stack are on one row, but the prior on {prior.space!r}; give "
-                "prior.pmf() to take databases as the values of one row"
+                "prior.pmf() to take databases as the values of one row."
             )
         prior = prior.pmf()
     given = check.array(prior, "prior")
     if given.shape not in ((shape[1],), shape[:2]):
         raise InvalidInput(
             f"the priors of a stack of {shape[0]} channels with {shape[1]} inputs must have shape "
-            f"({shape[1]},) or {shape[:2]}, got {given.shape}"
+            f"({shape[1]},) or {shape[:2]}; got {given.shape}."
         )
     if given.ndim == 1 or len(given) == 1:
         return check.law(given.reshape(-1), "prior")[None]
@@ -356,7 +356,9 @@ def _results(out: Floats | None, shape: tuple[int, ...]) -> Floats:
         return np.empty(shape)
     plain = isinstance(out, np.ndarray) and out.dtype == np.float64 and out.flags.carray
     if not plain or out.shape != shape:
-        raise InvalidInput(f"out must be a writeable array of doubles of shape {shape}, in C order")
+        raise InvalidInput(
+            f"out must be a writeable array of doubles of shape {shape}, in C order."
+        )
     return out
 
 

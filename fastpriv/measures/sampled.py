@@ -152,15 +152,15 @@ def leakage_from_samples(
     for values, most, name in ((given, space.size, "x"), (seen, count, "y")):
         if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
             raise InvalidInput(
-                f"{name} must be one integer for each draw, got shape {values.shape} of "
-                f"{values.dtype}"
+                f"{name} must be one integer for each draw; got shape {values.shape} of "
+                f"{values.dtype}."
             )
         if values.size and not (values.min() >= 0 and values.max() < most):
             wrong = values[(values < 0) | (values >= most)][0]
-            raise InvalidInput(f"{name} must be in 0 .. {most - 1}, got {wrong}")
+            raise InvalidInput(f"{name} must be in 0 .. {most - 1}; got {wrong}")
     if len(given) != len(seen):
         raise InvalidInput(
-            f"x and y must have one entry for each draw, got {len(given)} and {len(seen)}"
+            f"x and y must have one entry for each draw; got {len(given)} and {len(seen)}."
         )
     cells = given.astype(np.int64) * count + seen.astype(np.int64)
     counts = np.bincount(cells, minlength=space.size * count).reshape(space.size, count)
@@ -218,17 +218,17 @@ def leakage_from_counts(
     if given.ndim != 2 or given.size == 0 or given.dtype.kind not in "iu" or given.min() < 0:
         raise InvalidInput(
             "counts[x, y] must hold the number of draws of every output from every input, whole "
-            f"numbers of at least 0, got shape {given.shape} of {given.dtype}"
+            f"numbers of at least 0; got shape {given.shape} of {given.dtype}."
         )
     check.fits(given.size, "the table of counts", "use fewer outputs", _LARGEST)
     if int(given.max()) > 1 << 40:
-        raise InvalidInput(f"counts must be at most 2^40, got {int(given.max())}")
+        raise InvalidInput(f"counts must be at most 2^40; got {int(given.max())}.")
     if space is None:
         space = prior.space if isinstance(prior, Distribution) else Space([len(given)])
     space = space if isinstance(space, Space) else Space(space)
     if space.size != len(given):
         raise InvalidInput(
-            f"counts must have a row for each of {space.size} databases, got {len(given)}"
+            f"counts must have a row for each of {space.size} databases; got {len(given)}."
         )
     return _measured(given.astype(np.int64), space, prior, beta)
 
@@ -239,7 +239,9 @@ def _measured(
     beta = check.real(beta, "beta", least=1e-300, most=0.5)
     N, K = counts.shape
     if isinstance(prior, str) and prior != "drawn":
-        raise InvalidInput(f'prior must be a distribution, "drawn" or None, got {described(prior)}')
+        raise InvalidInput(
+            f'prior must be a distribution, "drawn" or None; got {described(prior)}.'
+        )
     drawn = isinstance(prior, str)
     law = None if prior is None or isinstance(prior, str) else as_prior(prior, space)
     rows_sides = N * samples.sides(K)

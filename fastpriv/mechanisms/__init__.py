@@ -12,6 +12,6 @@ Examples
 MaxEntropyNoise(p=1, distortion=2, entropy=2.406059)
 """
 
-import lazy_loader as _lazy
+from fastpriv._core.names import attach as _attach
 
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _attach(__name__, __file__)

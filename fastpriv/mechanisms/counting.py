@@ -130,7 +130,7 @@ def laplace_count_leakage(n: int, scale: float, p: float, y: ArrayLike) -> Float
     n, t = check.integer(n, "n", 1), _step(n, scale)
     probability = check.real(p, "p", 0.0, 1.0)
     if 0.0 < probability < _RAREST:
-        raise InvalidInput(f"p must be 0 or at least {_RAREST:g}, got {probability:g}")
+        raise InvalidInput(f"p must be 0 or at least {_RAREST:g}; got {probability:g}.")
     places = np.asarray(check.array(y, "y"), dtype=np.float64)
     if np.isnan(places).any():
         raise InvalidInput("y must be numbers; got a NaN. Leave it out.")
@@ -243,7 +243,7 @@ class GeometricCount:
         if given.dtype.kind not in "iu" or (
             given.size and not 0 <= given.min() <= given.max() <= self.n
         ):
-            raise InvalidInput(f"counts must be integers in 0 .. n = {self.n}")
+            raise InvalidInput(f"counts must be integers in 0 .. n = {self.n}.")
         noisy = given.astype(np.int64) + self._sampler.draw(given.size, rng).reshape(given.shape)
         return np.clip(noisy, 0, self.n) if self.clamp else noisy
 

@@ -89,7 +89,7 @@ def exponential(
     """
     if isinstance(outputs, Set):
         raise InvalidInput(
-            f"outputs must be a sequence, whose order counts, got {described(outputs)}"
+            f"outputs must be a sequence, whose order counts; got {described(outputs)}."
         )
     outputs = check.items(outputs, "outputs", "outputs, whose order counts")
     k = len(outputs)
@@ -103,7 +103,7 @@ def exponential(
     if table.shape[1] != k:
         raise InvalidInput(
             f"distance[answer, output] must have a column for each of {k} outputs, "
-            f"got shape {table.shape}"
+            f"got shape {table.shape}."
         )
     ranks = np.argsort(np.argsort(table, axis=1, kind="stable"), axis=1, kind="stable")
     return QueryChannel(which, _law(k, _rate(rate))[ranks], space)

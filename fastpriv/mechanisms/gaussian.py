@@ -405,7 +405,7 @@ class GaussianNoise:
     def __init__(self, signal_covariance: ArrayLike, distortion: float) -> None:
         signal = check.covariance(signal_covariance, "signal_covariance")
         if np.abs(signal).max() > _LARGEST:
-            raise InvalidInput(f"signal_covariance must not exceed {_LARGEST:g}; use larger units")
+            raise InvalidInput(f"signal_covariance must not exceed {_LARGEST:g}; use larger units.")
         self.distortion = check.real(distortion, "distortion", 0.0)
         values, self._axes = np.linalg.eigh(signal)
         largest = float(np.abs(values).max())
@@ -415,7 +415,7 @@ class GaussianNoise:
         )
         if values.min() < -self._blur * largest:
             raise InvalidInput(
-                f"signal_covariance must not have negative eigenvalues, found {values.min():g}"
+                f"signal_covariance must not have negative eigenvalues; got {values.min():g}."
             )
         self._signal = np.where(values > self._blur * largest, values, 0.0)
         self.deterministic = self.distortion >= math.fsum(np.diag(signal).tolist())
@@ -425,7 +425,7 @@ class GaussianNoise:
             if self.distortion / largest / len(values) == 0.0:  # the share underflows
                 raise InvalidInput(
                     "distortion must be 0 or at least 5e-324 times the largest eigenvalue in every "
-                    f"dimension, got {self.distortion:g} for {largest:g}"
+                    f"dimension; got {self.distortion:g} for {largest:g}."
                 )
             # In units of the largest eigenvalue nothing overflows.
             filled = _water_fill(self._signal[seen] / largest, self.distortion / largest)
@@ -659,7 +659,7 @@ def _guarantee(epsilon: float, delta: float, sensitivity: float) -> tuple[float,
     probability = check.real(delta, "delta", 0.0, 1.0)
     step = check.real(sensitivity, "sensitivity", 0.0)
     if level == 0.0 or probability in (0.0, 1.0) or step == 0.0:
-        raise InvalidInput("epsilon, delta and sensitivity must be above 0, and delta below 1")
+        raise InvalidInput("epsilon, delta and sensitivity must be above 0, and delta below 1.")
     return level, probability, step
 
 

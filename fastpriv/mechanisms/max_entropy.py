@@ -96,7 +96,7 @@ class MaxEntropyNoise:
             reach = math.floor(distortion) if self.p == math.inf else 0
             if self.modulus is None and reach >= FAR // 2:
                 raise TooLarge(
-                    "uniform noise this wide does not fit in 64-bit integers; scale the data down"
+                    "uniform noise this wide does not fit in 64-bit integers; scale the data down."
                 )
             return PowerLaw(1.0, 0.0, 1.0, max(low, -reach), min(high, reach))
         return solve(self.p, distortion, low, high)
@@ -158,7 +158,7 @@ class MaxEntropyNoise:
         if size == 0.0:
             return 0.0
         if sharp and (self.p > 2.0 or self.modulus is not None):
-            raise InvalidInput("the sharp bound needs p <= 2 and noise on all integers")
+            raise InvalidInput("the sharp bound needs p <= 2 and noise on all integers.")
         law, D = self._law, self.distortion
         if self.p == math.inf:
             # A rounded sum could fall short of an integer.

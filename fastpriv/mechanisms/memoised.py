@@ -64,7 +64,7 @@ class Memoised:
         ):
             raise InvalidInput(
                 f"instantaneous must be a channel on the outputs of {permanent!r}, "
-                f"{permanent.output_space!r}"
+                f"{permanent.output_space!r}."
             )
         self.permanent, self.instantaneous = permanent, instantaneous
 

@@ -163,7 +163,7 @@ def _with_scales(
     given = check.array(values, "values")
     if given.ndim not in (1, 2) or given.dtype.kind not in "iufb" or not given.size:
         raise InvalidInput(
-            f"values must be numbers or vectors of them, got shape {given.shape} of {given.dtype}"
+            f"values must be numbers or vectors of them; got shape {given.shape} of {given.dtype}."
         )
     _check_scales(scales, given.shape[1] if given.ndim == 2 else 1)
     return given, scales
@@ -173,7 +173,7 @@ def _scales(sigma: float | ArrayLike) -> Floats:
     given = check.array(sigma, "sigma")
     if given.dtype.kind == "b":
         raise InvalidInput(
-            f"sigma must be a number, or one for each coordinate, got {described(sigma)}"
+            f"sigma must be a number, or one for each coordinate; got {described(sigma)}."
         )
     return np.atleast_1d(given).astype(np.float64)
 
@@ -181,7 +181,7 @@ def _scales(sigma: float | ArrayLike) -> Floats:
 def _check_scales(scales: Floats, dimensions: int) -> None:
     if scales.shape not in ((1,), (dimensions,)):
         more = f", or {dimensions} of them" if dimensions > 1 else " for answers that are numbers"
-        raise InvalidInput(f"sigma must be one number{more}, got shape {scales.shape}")
+        raise InvalidInput(f"sigma must be one number{more}; got shape {scales.shape}.")
 
 
 def laplace_query_capacity(
@@ -240,7 +240,7 @@ def _with_scale(values: ArrayLike | SumQuery, scale: float) -> tuple[Floats | Su
     given = check.array(values, "values")
     if given.ndim != 1 or given.dtype.kind not in "iufb" or not given.size:
         raise InvalidInput(
-            f"values must be a list of numbers, got shape {given.shape} of {given.dtype}"
+            f"values must be a list of numbers; got shape {given.shape} of {given.dtype}."
         )
     return given, scales
 
@@ -288,7 +288,7 @@ def _gaps(values: ArrayLike | SumQuery, scale: float) -> tuple[Floats, Ints]:
         return np.array([min(g, far) * bottom / (top * whole) for g in gaps.tolist()]), times
     answers = np.unique(as_doubles(check.array(values, "values"), "values"))
     if not answers.size or not np.isfinite(answers).all():
-        raise InvalidInput("values must hold at least one number, and no NaN or infinity")
+        raise InvalidInput("values must hold at least one number, and no NaN or infinity.")
     with np.errstate(over="ignore", under="ignore"):
         return np.diff(answers) / scale, np.ones(len(answers) - 1, np.int64)
 
@@ -374,16 +374,16 @@ class Query:
         if len(values) != databases.size:
             raise InvalidInput(
                 f"values must hold one answer for each of the {short(databases.size)} databases, "
-                f"got {len(values)}"
+                f"got {len(values)}."
             )
         table = as_doubles(values, "values").reshape(len(values), -1)
         if not np.isfinite(table).all():
-            raise InvalidInput("values must not hold a NaN or an infinity")
+            raise InvalidInput("values must not hold a NaN or an infinity.")
         with np.errstate(over="ignore"):
             points = (table - table.min(axis=0)) / scales
         if not points.max() <= FURTHEST:
             raise InvalidInput(
-                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}"
+                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}."
             )
         return Query(points, databases, bool((table != table[0]).any()))
 
@@ -806,7 +806,7 @@ class _Answers(NamedTuple):
         points = np.arange(query_sum.answers, dtype=np.float64) * unit
         if not points[-1] <= FURTHEST:
             raise InvalidInput(
-                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}"
+                f"values may be at most {FURTHEST:g} times {name} apart; use a larger {name}."
             )
         total = sum(c * low for c, low in zip(given.counts, lows, strict=True))
         lowest = float(Fraction(total, whole))

@@ -86,7 +86,7 @@ class SumQuery:
         kinds, which = distinct(scores, _load, "scores")
         lengths = {table.shape[1] for table in kinds}
         if len(lengths) > 1:
-            raise InvalidInput(f"scores must be vectors of one length, got {sorted(lengths)}")
+            raise InvalidInput(f"scores must be vectors of one length; got {sorted(lengths)}.")
         self._set(kinds, which)
 
     def _set(self, kinds: list[Floats], which: Ints) -> None:
@@ -122,10 +122,10 @@ class SumQuery:
 def _load(scores: ArrayLike, i: int) -> Floats:
     given = check.array(scores, f"scores[{i}]")
     if given.ndim not in (1, 2) or given.dtype.kind not in "iufb" or not given.size:
-        raise InvalidInput(f"scores[{i}] must hold numbers or vectors, got {described(scores)}")
+        raise InvalidInput(f"scores[{i}] must hold numbers or vectors; got {described(scores)}.")
     table = as_doubles(given, f"scores[{i}]").reshape(len(given), -1)
     if not np.isfinite(table).all():
-        raise InvalidInput(f"scores[{i}] must not hold a NaN or an infinity")
+        raise InvalidInput(f"scores[{i}] must not hold a NaN or an infinity.")
     return table
 
 
@@ -156,7 +156,7 @@ def menu_size(sizes: list[int], counts: list[int], steps: int) -> int:
 def check_line(query: SumQuery) -> None:
     """Refuse sums of vectors."""
     if query.dimensions != 1:
-        raise InvalidInput(f"values must be a sum of numbers over records, got {query!r}")
+        raise InvalidInput(f"values must be a sum of numbers over records; got {query!r}.")
 
 
 def integer_scores(query: SumQuery) -> tuple[list[list[int]], int]:
@@ -250,7 +250,7 @@ def sum_capacity(
     parts = zip(tables, query.counts, strict=True)
     if not max(count * float(table.max()) for table, count in parts) <= FURTHEST:
         raise InvalidInput(
-            f"answers may be at most {FURTHEST:g} times the noise apart; use more noise"
+            f"answers may be at most {FURTHEST:g} times the noise apart; use more noise."
         )
     clock = Clock(math.inf if time_limit is None else time_limit)
     lower, upper, who = 0.0, 0.0, None

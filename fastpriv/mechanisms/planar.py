@@ -122,7 +122,7 @@ def _checked(shape: Sequence[int], epsilon: float) -> tuple[int, int, float, int
     sizes = check.sizes(shape, "shape")
     if len(sizes) != 2 or math.prod(sizes) > _CELLS:
         raise InvalidInput(
-            f"shape must be the rows and columns of at most {_CELLS:,} cells; got {sizes}"
+            f"shape must be the rows and columns of at most {_CELLS:,} cells; got {sizes}."
         )
     rows, columns = sizes
     most = _EXPONENT / math.hypot(rows, columns)  # no probability underflows

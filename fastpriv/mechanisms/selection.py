@@ -125,19 +125,19 @@ def _exponents(utilities: ArrayLike, epsilon: float, sensitivity: float) -> Floa
     if given.dtype.kind not in "iuf" or given.ndim not in (1, 2) or not given.size:
         raise InvalidInput(
             "utilities must be numbers, one for each candidate or a row of them for each database, "
-            f"got an array of shape {given.shape} and type {given.dtype}"
+            f"got an array of shape {given.shape} and type {given.dtype}."
         )
     u: Floats = np.atleast_2d(given).astype(np.float64)
     if not np.isfinite(u).all():
-        raise InvalidInput("utilities must be finite; leave out candidates that may not be chosen")
+        raise InvalidInput("utilities must be finite; leave out candidates that may not be chosen.")
     check.fits(u.shape[1], "a choice among candidates", "choose among fewer", _CANDIDATES)
     level = check.real(epsilon, "epsilon", least=0.0)
     scale = check.real(sensitivity, "sensitivity", least=5e-324)
     rate = level / 2.0 / scale
     if not math.isfinite(rate):
         raise InvalidInput(
-            f"epsilon over sensitivity is too large, got {level:g} and {scale:g}; scale utilities "
-            "so that a person changes them by about one"
+            f"epsilon over sensitivity is too large; got {level:g} and {scale:g}. Scale utilities "
+            "so that a person changes them by about one."
         )
     with np.errstate(over="ignore"):
         far = u - u.max(axis=1, keepdims=True)

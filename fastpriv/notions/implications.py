@@ -183,7 +183,7 @@ def implications(
     >>> fp.implications(0.2, "contraction").levels["leakage-factor"]
     0.2
     """
-    check.word(notion, "notion", RELATED, "fastpriv.notions.registry.RELATED, such as 'dp'")
+    check.word(notion, "notion", RELATED)
     given = check.real(level, "level", least=0.0)
     facts = facts_of(prior, n)
     if notion == "identifiability" and prior is not None:

@@ -234,7 +234,7 @@ def relaxation(
         levels = np.sort(check.floats(epsilons, "epsilons", 1))
         if not len(levels) or levels[0] < spread:
             raise InvalidInput(
-                f"epsilons must be levels of at least eps_X = {spread:g}; got {described(epsilons)}"
+                f"epsilons must be at least eps_X = {spread:g}; got {described(epsilons)}."
             )
     identifiable = [solve_pd_i(law, float(e)).value for e in levels]
     private = [solve_pd_dp(law, float(max(e - spread, 0.0))).value for e in levels]

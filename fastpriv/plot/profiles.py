@@ -152,7 +152,7 @@ def _names(
     names = None if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     if names is None or len(names) != count:
         raise InvalidInput(
-            f"labels must hold {count} names, one for each line, got {described(labels)}"
+            f"labels must hold {count} names, one for each line; got {described(labels)}."
         )
     return [plain(name) for name in names]
 
@@ -255,7 +255,7 @@ def composition(
     """
     most = check.integer(releases, "releases", 1)
     if most > _COUNTED:
-        raise InvalidInput(f"releases must be at most 2^53, got {short(most)}")
+        raise InvalidInput(f"releases must be at most 2^53; got {short(most)}.")
     given = [
         check.real(delta, "delta", least=0.0, most=1.0)
         for delta in np.atleast_1d(check.array(deltas, "deltas")).tolist()
@@ -324,7 +324,9 @@ def risks(
     'noise multiplier'
     """
     if not callable(make):
-        raise InvalidInput(f"make must be a function that returns a profile; got {described(make)}")
+        raise InvalidInput(
+            f"make must be a function that returns a profile; got {described(make)}."
+        )
     at = check.floats(noise, "noise", 1)
     if len(at) < 2 or not (np.all(at > 0.0) and np.all(np.diff(at) > 0.0)):
         raise InvalidInput(
@@ -336,7 +338,7 @@ def risks(
     made = [make(x) for x in at.tolist()]
     for each in made:
         if not isinstance(each, PrivacyProfile):
-            raise InvalidInput(f"make must return a PrivacyProfile; got {described(each)}")
+            raise InvalidInput(f"make must return a PrivacyProfile; got {described(each)}.")
     lines = [
         (_ends(each.delta(0.0) for each in made), "advantage, TPR - FPR"),
         (_ends(each.tpr(rate) for each in made), f"TPR at FPR {number(rate)}"),

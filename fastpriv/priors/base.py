@@ -122,7 +122,7 @@ class Distribution(Defined, ABC, family="prior"):
         """
         row = check.integer(i, "i", 0)
         if row >= self.space.n:
-            raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}, got {short(row)}")
+            raise InvalidInput(f"i must be a row of 0 .. {self.space.n - 1}; got {short(row)}.")
         return self.marginal_sum(np.array([row]))
 
     def sample(self, k: int, rng: np.random.Generator | int | None = None) -> Ints:
@@ -379,7 +379,7 @@ class Dense(Distribution):
         if "logs" in given:
             logs = np.array(numbers(given["logs"]), dtype=np.float64)
             if logs.shape != made.probabilities().shape or not np.all(logs <= 1e-9):
-                raise InvalidInput("logs must be the logarithm of every probability")
+                raise InvalidInput("logs must be the logarithm of every probability.")
             return cls.of(made.probabilities(), made.space, logs)
         return made
 
@@ -669,7 +669,7 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
         if space is not None and prior.space is not space and prior.space != space:
             raise InvalidInput(
                 f"the prior is on {prior.space!r} but the channel on {space!r}; make both on the "
-                "same space (for a matrix: Channel(matrix, space=prior.space))"
+                "same space (for a matrix: Channel(matrix, space=prior.space))."
             )
         return prior
     if space is None:

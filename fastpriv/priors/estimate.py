@@ -61,8 +61,8 @@ def estimate(
     array = check.array(samples, "samples")
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iub":
         raise InvalidInput(
-            "samples must be a (k, n) array of integers, one database per line, got shape "
-            f"{array.shape} of {array.dtype}"
+            "samples must be a (k, n) array of integers, one database per line; got shape "
+            f"{array.shape} of {array.dtype}."
         )
     check.word(kind, "kind", _KINDS)
     smoothing = check.real(smoothing, "smoothing", least=0.0, most=1e12)

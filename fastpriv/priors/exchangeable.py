@@ -53,11 +53,11 @@ def from_counts(weights: Mapping[Any, float]) -> Floats:
     """Turn a mapping from count tuples to probabilities into the padded array."""
     keys = list(weights)
     if not keys or not all(isinstance(key, tuple) and len(key) >= 2 for key in keys):
-        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries")
+        raise InvalidInput("count tuples must be (c_0, ..., c_(m-1)) with m >= 2 entries.")
     counts = [tuple(check.integer(c, "a count", 0) for c in key) for key in keys]
     n, m = sum(counts[0]), len(counts[0])
     if any(len(key) != m or sum(key) != n for key in counts):
-        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}")
+        raise InvalidInput(f"all count tuples must have {m} entries that add up to {n}.")
     check.fits((n + 1) ** (m - 1), "the table of types", "use fewer records or values")
     array = np.zeros((n + 1,) * (m - 1))
     for key, weight in zip(counts, weights.values(), strict=True):
@@ -164,14 +164,14 @@ class Exchangeable(LineDistribution):
         if np.any(self.type_weights[~self.inside] > 0):
             raise InvalidInput(
                 "weights[c_1, ..., c_(m-1)] must be 0 where the counts add up to more than n = "
-                f"{self.space.n}"
+                f"{self.space.n}."
             )
 
     def _set(self, weights: Floats) -> None:
         n, m = weights.shape[0] - 1, weights.ndim + 1
         if len(set(weights.shape)) != 1 or n < 1:
             raise InvalidInput(
-                f"weights must have n + 1 >= 2 entries along every axis, got shape {weights.shape}"
+                f"weights must have n + 1 >= 2 entries along every axis; got shape {weights.shape}."
             )
         self.type_weights = weights
         self.space = Space.hamming(n, m)

@@ -68,7 +68,7 @@ class Markov(LineDistribution):
         m = len(self.initial)
         if self.transition.shape != (m, m):
             raise InvalidInput(
-                f"transition must be {m} x {m} to match initial, got {self.transition.shape}"
+                f"transition must be {m} x {m} to match initial; got {self.transition.shape}."
             )
         self.space = Space.hamming(n, m)
 
@@ -293,7 +293,7 @@ def chain_information(chain: Markov, kernels: RowKernels) -> float | Bracket:
     if len(kernels.distinct) > 1:
         raise TooLarge(
             f"mutual information of {n} rows of a chain through different row kernels has no "
-            "bounded window; use one kernel for all rows or a shorter chain"
+            "bounded window; use one kernel for all rows or a shorter chain."
         )
     rest = n - window
     starts = chain.marginal_sum(np.arange(1, rest + 1))
@@ -346,7 +346,7 @@ class HiddenMarkov(Distribution):
         kernels = [RowKernel(check.stochastic(W, "emissions")) for W in given["emissions"]]
         rows = RowKernels(kernels, unrolled(given["rows"], len(kernels)))
         if rows.sizes_in != chain.space.sizes:
-            raise InvalidInput("emissions must have a row for each value of the chain")
+            raise InvalidInput("emissions must have a row for each value of the chain.")
         return cls(chain, rows)
 
     def pmf(self) -> Floats:

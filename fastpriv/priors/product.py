@@ -280,7 +280,7 @@ class Uniform(Product, form=True):
 
 
 def _load(law: ArrayLike, i: int) -> Floats:
-    return check.law(law, f"the law of row {i} (for equal rows use Product.iid)")
+    return check.law(law, f"the distribution of record {i} (for equal ones use Product.iid)")
 
 
 def flat_excess(law: Floats) -> Floats:

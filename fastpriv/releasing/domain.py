@@ -105,9 +105,20 @@ def read(given: Any) -> Domain:
         given = _load(Path(given))
     if isinstance(given, Mapping):
         return make(given.items())
-    listed: Any = [given] if isinstance(given, int | np.integer) else given
-    sizes = check.sizes(listed, "domain")
+    sizes = check.sizes(_sizes(given), "domain")
     return Domain(tuple(range(len(sizes))), tuple(map(range, sizes)))
+
+
+def _sizes(given: Any) -> Any:
+    """Return sizes of coded columns; refuse names or values without their columns."""
+    if isinstance(given, int | np.integer):
+        return [given]
+    if isinstance(given, Sequence) and any(isinstance(each, str) for each in given):
+        raise InvalidInput(
+            'domain must be a mapping {"column": [values]}, or sizes such as [2, 3] for codes; '
+            f"got {described(given)}. Name the column of the values."
+        )
+    return getattr(given, "sizes", given)  # of a Space
 
 
 def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domain:
@@ -116,13 +127,13 @@ def make(items: Iterable[tuple[Hashable, Any]], source: str = DECLARED) -> Domai
     for name, listed in items:
         if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
             raise InvalidInput(
-                f"the domain of column {described(name)} must be a list of its values, got "
-                f"{described(listed)}"
+                f"the domain of column {described(name)} must be a list of its values; got "
+                f"{described(listed)}."
             )
         columns.append(name)
         values.append(_distinct(name, tuple(map(scalar, listed))))
     if not columns:
-        raise InvalidInput('the domain has no columns; declare it as {"column": [values]}')
+        raise InvalidInput('the domain has no columns. Declare it as {"column": [values]}.')
     return Domain(tuple(columns), tuple(values), source)
 
 
@@ -136,8 +147,8 @@ def _distinct(name: Hashable, values: tuple[Any, ...]) -> tuple[Any, ...]:
     for value in values:
         if not isinstance(value, Hashable):
             raise InvalidInput(
-                f"the domain of column {described(name)} must list plain values, got "
-                f"{described(value)}"
+                f"the domain of column {described(name)} must list plain values; got "
+                f"{described(value)}."
             )
         if value in seen:
             raise InvalidInput(
@@ -202,10 +213,14 @@ def outside(name: Hashable, row: int, value: Any, domain: Domain, count: int = 1
     more = f" (and {count - 1} more records)" if count > 1 else ""
     missing = value is None or value == ""
     what = "a missing value" if missing else f"a value (of type {type(value).__name__})"
-    hint = "; to allow missing values list null (None)" if missing else ""
+    hint = (
+        "to allow missing values list null (None)"
+        if missing
+        else "list the value if it is possible"
+    )
     return InvalidInput(
         f"{record_name(row)} has {what} in column {described(name)}{more}, which its domain does "
-        f"not list ({named(listed)}); nothing was released{hint}"
+        f"not list ({named(listed)}); nothing was released. Correct the record, or {hint}."
     )
 
 

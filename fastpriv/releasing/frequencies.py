@@ -153,7 +153,7 @@ class Frequencies(Tabular):
                 return self.records
             raise InvalidInput(
                 "these columns were not estimated jointly; ask for "
-                f"columns={described(list(column))}"
+                f"columns={described(list(column))}."
             )
         if column not in self.columns:
             hint = did_you_mean(column, self.columns)
@@ -424,12 +424,12 @@ def _check_released(counts: _Codes | _Messages, report: ReleaseReport | None) ->
         raise InvalidInput(
             f"the table has {short(counts.n)} records, but the report is of a release of "
             f"{short(report.n)}; give the released table, or for part of it report.channel and "
-            "report.domain instead of the report"
+            "report.domain instead of the report."
         )
     if report is not None and counts.digest != report.digest:
         raise InvalidInput(
             "the table is not the one that was released with this report: its records differ; give "
-            "the released table as it was published, not the original one"
+            "the released table as it was published, not the original one."
         )
 
 

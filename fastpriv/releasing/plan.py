@@ -259,7 +259,7 @@ def _response_sizes(domain: Domain, per_column: bool) -> tuple[int, ...]:
         raise TooLarge(
             f"a whole record has {short(domain.size)} values (the product of "
             f"{described(list(domain.sizes))}), more than {short(check.MAX_VECTOR)}; release fewer "
-            "or coarser columns, or every column by itself with per_column=True (--per-column)"
+            "or coarser columns, or every column by itself with per_column=True (--per-column)."
         )
     return (domain.size,)
 
@@ -442,7 +442,7 @@ def _level_at(distortion: float, n: int, sizes: tuple[int, ...]) -> float:
     if level == math.inf:
         raise Infeasible(
             f"a distortion of {distortion:g} in {n} records has no finite level; allow more, or "
-            "give epsilon"
+            "give epsilon."
         )
     return max(level, 0.0)
 

@@ -171,7 +171,7 @@ class Deployment:
         if not isinstance(deployment, Mapping):
             raise InvalidInput(
                 "a file of the registry must be a mapping with the key 'deployment'; got "
-                f"{described(given)}. See docs/guides/deployments.md for its form"
+                f"{described(given)}. See docs/guides/deployments.md for its form."
             )
         variant = _text(deployment, "dp_variant", "variant_name")
         variant = next((v for v in _VARIANTS if v.lower() == variant.lower()), variant)

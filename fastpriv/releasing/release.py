@@ -40,7 +40,7 @@ from fastpriv._core.files import appearing, check_apart, check_target
 from fastpriv._sampling.source import is_secure
 from fastpriv._text.numbers import up
 from fastpriv.accounting.ledger.ledger import Ledger, Receipt
-from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, described
+from fastpriv.errors import BudgetExceeded, Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.measures.inputs import as_channel
 from fastpriv.measures.leakage import extreme_level
 from fastpriv.releasing import domain as domains
@@ -302,7 +302,7 @@ def release(
         elif planned.n != run.n:
             raise InvalidInput(
                 f"the table had {planned.n:,} records when the ledger was charged and {run.n:,} "
-                "when it was drawn; nothing was released; release it once it no longer changes"
+                "when it was drawn; nothing was released; release it once it no longer changes."
             )
         private = {f"changed {plan.counted}": run.changed}
         file = None if files.path is None else Path(files.path).name
@@ -372,7 +372,7 @@ def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
     if not fixed and extreme_level(plan.channel) == 0.0:
         raise Infeasible(
             "at level 0 the released values do not depend on the table, so that nothing can be "
-            "learnt from them; raise epsilon, or insist with accept='useless' (--accept-useless)"
+            "learnt from them; raise epsilon, or insist with accept='useless' (--accept-useless)."
         )
     useless = useless_columns(plan, rows)
     if useless:
@@ -381,7 +381,7 @@ def _refuse_useless(plan: Plan, rows: Callable[[], int]) -> None:
         size = f"a standard error of about {error:,.0f}" if error < math.inf else "no estimate"
         raise Infeasible(
             f"column {described(name)}{more} would be useless: a count among {rows():,} records "
-            f"has {size}; raise epsilon, or insist with accept='useless' (--accept-useless)"
+            f"has {size}; raise epsilon, or insist with accept='useless' (--accept-useless)."
         )
 
 
@@ -414,12 +414,12 @@ def _partitions(
     if isinstance(plan, LocalPlan):
         raise InvalidInput(
             "messages of local mechanisms are not drawn on Dask frames; give table.compute(), or a "
-            "folder of Parquet files"
+            "folder of Parquet files."
         )
     if plan.unit == TABLE:
         raise InvalidInput(
             f"{plan.channel!r} takes the whole table at once, which a Dask frame is not; give a "
-            "mechanism for one record, or table.compute()"
+            "mechanism for one record, or table.compute()."
         )
     key = os.urandom(32) if rng is None else check.generator(rng).bytes(32)
     secret = Secret(key, is_secure(rng))
@@ -462,9 +462,9 @@ def _domain(source: Table, given: Any, mechanism: Any, accepted: Collection[str]
     extra = undeclared(source, declared)
     if extra and "undeclared-columns" not in accepted:
         raise InvalidInput(
-            f"the domain does not declare {domains.named(extra)}; declare every "
+            f"the domain does not declare {domains.named(extra)}. Declare every "
             "column, or leave the others out with accept='undeclared-columns' "
-            "(--drop-undeclared)"
+            "(--drop-undeclared)."
         )
     return declared
 
@@ -480,9 +480,11 @@ def undeclared(source: Table, declared: Domain) -> list[Hashable]:
         return []
     absent = [name for name in declared.columns if name not in source.columns]
     if absent:
+        near = did_you_mean(absent[0], source.columns)
+        hint = near or getattr(source, "hint", ".")
         raise InvalidInput(
             f"the table has no column {described(absent[0])}, which the domain declares; it has "
-            f"{domains.named(source.columns)}{getattr(source, 'hint', '')}"
+            f"{domains.named(source.columns)}{hint}"
         )
     return [name for name in source.columns if name not in declared.columns]
 
@@ -574,7 +576,7 @@ class Payment:
         if self._resume and not reservations:
             raise InvalidInput(
                 f"resume must be the label of a charge whose release was not published; the ledger "
-                f"has none under {described(self._label)}. Release without it, which is charged"
+                f"has none under {described(self._label)}. Release without it, which is charged."
             )
         keys = [bytes.fromhex(claim.partition(":")[0]) for _, claim in reservations]
         return [Digest(key) for key in (keys if self._resume else [*keys, os.urandom(16)])]
@@ -599,7 +601,7 @@ class Payment:
             raise InvalidInput(
                 f"resume must be the label of the same release; the charge under "
                 f"{described(self._label)} was for another table, domain or mechanism. Give the "
-                "same ones, or release without resume, which is charged"
+                "same ones, or release without resume, which is charged."
             )
 
     def publish(self) -> None:

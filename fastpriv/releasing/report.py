@@ -401,7 +401,7 @@ class ReleaseReport:
                 raise
             raise InvalidInput(
                 f"{name} is no report of randomised response with a declared domain; give the file "
-                "that the release wrote as its report (--report)"
+                "that the release wrote as its report (--report)."
             ) from problem
 
     def __repr__(self) -> str:
@@ -593,7 +593,7 @@ def spending(path: str) -> dict[str, float]:
         return _costs({slug: encoding.number(level) for slug, level in levels.items()})
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise InvalidInput(
-            f"{path} is no report of a release; give the file that the release wrote with --report"
+            f"{path} is no report of a release; give the file that the release wrote with --report."
         ) from error
 
 
@@ -624,7 +624,7 @@ def _from_dict(document: Any) -> ReleaseReport:
     if document.get("version") != _VERSION:
         raise InvalidInput(
             f"the report has version {described(document.get('version'))}, expected {_VERSION}; "
-            "write it again with this version of fastpriv"
+            "write it again with this version of fastpriv."
         )
     given, unit = document["columns"], document["randomised"]
     if unit not in (RECORD, COLUMNS):

@@ -75,7 +75,7 @@ def test_e_i_needs_its_prior(work, capsys):
         ([], 2, "required: MECHANISM"),
         (["bit.csv", "--group", "2"], 2, "k must"),
         (["bit.csv", "--group", "0"], 2, "k must be"),
-        (["bit.csv", "--group", "one"], 2, "invalid int value"),
+        (["bit.csv", "--group", "one"], 2, "must be an integer; got"),
         (["bit.csv", "--individual", "--group", "1"], 2, "not allowed with"),
         (["bit.csv", "--constrained", "-1"], 2, "b must be"),
         (["bit.csv", "--constrained", "9"], 3, "the most is ln 2"),

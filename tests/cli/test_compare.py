@@ -88,7 +88,7 @@ def test_only_what_is_proved_is_decided(first, second, better):
         (["bit.csv", "haming"], "did you mean hamming?"),
         (["bit.csv", "bit.csv", "--prior", "prior.csv"], "databases; got 4"),
         (["bit.csv", "bit.csv", "--joint", "none.csv"], "cannot read the joint distribution"),
-        (["bit.csv", "bit.csv", "--time-limit", "x"], "invalid float value"),
+        (["bit.csv", "bit.csv", "--time-limit", "x"], "must be a number"),
     ],
 )
 def test_wrong_input_is_refused(words, says, work, capsys):

@@ -134,7 +134,7 @@ def test_processes_never_overspend(book):
         (["spend", "none.ledger", "haming"], "did you mean hamming?"),
         (["spend", "none.ledger", "--report", "domain.json"], "is no report of a release"),
         (["spend", "none.ledger", "--report", "none.json"], "cannot be read"),
-        (["spend", "none.ledger", "--level", "dp=1", "--count", "x"], "invalid int value"),
+        (["spend", "none.ledger", "--level", "dp=1", "--count", "x"], "must be an integer; got"),
         (["spend", "bit.csv", "--level", "dp=1"], "bit.csv"),
         (["show", "none.ledger"], "there is no ledger"),
         (["show", "folder.csv"], "folder.csv"),

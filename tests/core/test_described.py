@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_named():
     read = fp.accounting.PrivacyFilter.from_dict
     with pytest.raises(fp.InvalidInput, match="'delta' is missing or not known"):
         read({"epsilon": 1.0})
-    with pytest.raises(fp.InvalidInput, match="a filter must be a mapping, such as a dict, got 5"):
+    with pytest.raises(fp.InvalidInput, match="a filter must be a mapping, such as a dict; got 5"):
         read(5)
     assert cause(TypeError("'int' object is not subscriptable")) == "it has another form"
 

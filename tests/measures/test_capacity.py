@@ -391,7 +391,7 @@ GOOD = [[0.5, 0.5], [0.25, 0.75]]
         ([GOOD, [[0.5, 0.5], [0.5, 0.6]]], 1e-9, "row 3 sums to 1.1"),
         ([[[50, 50], [20, 80]]], 1e-9, "percentages"),
         ([GOOD, [[1.0]]], 1e-9, "rectangular"),
-        ("channel", 1e-9, "must be an array, got a str"),
+        ("channel", 1e-9, "must be an array; got 'channel'"),
         (None, 1e-9, "matrix"),
         (fp.Uniform(2, 2), 1e-9, "must be a channel"),
         (GOOD, -1e-9, "gap"),

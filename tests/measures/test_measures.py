@@ -382,7 +382,7 @@ def test_samples_follow_the_channel(make):
     ("make", "words"),
     [
         (lambda: fp.dp_level([[0.5, 0.6], [0.5, 0.5]]), "row 0 sums to"),
-        (lambda: fp.dp_level([0.5, 0.5]), "2 dimension"),
+        (lambda: fp.dp_level([0.5, 0.5]), "list of rows"),
         (lambda: fp.dp_level([[np.nan, 1.0]]), "NaN"),
         (lambda: fp.Channel(np.eye(4), [2, 3]), "6 databases but the matrix has 4"),
         (lambda: fp.HammingChannel(2, 2, -1.0), "at least 0"),

@@ -239,8 +239,8 @@ def test_samples_are_counted():
     [
         (lambda: fp.leakage_from_samples([0], [0], 2, None), "outputs must be an integer"),
         (lambda: fp.leakage_from_samples([0], [0, 1], 2, 2), "one entry for each draw"),
-        (lambda: fp.leakage_from_samples([0], [2], 2, 2), "y must be in 0 .. 1, got 2"),
-        (lambda: fp.leakage_from_samples([-1], [0], 2, 2), "x must be in 0 .. 1, got -1"),
+        (lambda: fp.leakage_from_samples([0], [2], 2, 2), "y must be in 0 .. 1; got 2"),
+        (lambda: fp.leakage_from_samples([-1], [0], 2, 2), "x must be in 0 .. 1; got -1"),
         (lambda: fp.leakage_from_samples([0.5], [0], 2, 2), "one integer for each draw"),
         (lambda: fp.leakage_from_samples([0], [0], 2, 2, beta=0.0), "beta"),
         (lambda: fp.leakage_from_samples([0], [0], 2, 2, beta=float("nan")), "beta"),

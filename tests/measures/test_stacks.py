@@ -225,7 +225,7 @@ def test_a_wrong_element_is_named(name, blocks, monkeypatch):
 
 def test_bad_shapes_are_refused_in_words():
     stack, priors = random_stack((5, 3, 4), 13)
-    with pytest.raises(fp.InvalidInput, match=r"shape \(3,\) or \(5, 3\), got \(5, 4\)"):
+    with pytest.raises(fp.InvalidInput, match=r"shape \(3,\) or \(5, 3\); got \(5, 4\)"):
         fp.mutual_information(stack, np.full((5, 4), 0.25))
     with pytest.raises(fp.InvalidInput, match="no empty side"):
         fp.dp_level(stack[:0])
@@ -237,7 +237,7 @@ def test_bad_shapes_are_refused_in_words():
         fp.pml_level(stack, priors, row=0)
     with pytest.raises(fp.InvalidInput, match="PriorSet"):
         fp.mutual_information(stack, fp.PriorSet.all(3))
-    with pytest.raises(fp.InvalidInput, match="dimension"):
+    with pytest.raises(fp.InvalidInput, match="2-D"):
         fp.dp_level(stack[None])
 
 

@@ -32,16 +32,16 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
         try:
             number = Decimal(value)
         except decimal.InvalidOperation:
-            raise InvalidInput(f"{name} must be a number, got {described(value)}") from None
+            raise InvalidInput(f"{name} must be a number; got {described(value)}.") from None
         if number.is_finite() and (
             len(number.as_tuple().digits) > digits or abs(number.adjusted()) > _EXPONENT
         ):
             raise InvalidInput(
-                f"{name} must have at most {digits} digits and the range of a double, got "
-                f"{number:.10e}"
+                f"{name} must have at most {digits} digits and the range of a double; got "
+                f"{number:.10e}."
             )
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidInput(f"{name} must be a number, got {described(value)}")
+        raise InvalidInput(f"{name} must be a number; got {described(value)}.")
     else:
         try:
             number = Decimal(repr(float(value)))
@@ -50,7 +50,7 @@ def amount(value: Any, name: str, digits: int = _DIGITS) -> Decimal:
                 f"{name} must be at most 1.7e308, the largest double. Give a smaller amount."
             ) from None
     if number.is_nan() or number < 0:
-        raise InvalidInput(f"{name} must be a number of at least 0, got {described(value)}")
+        raise InvalidInput(f"{name} must be a number of at least 0; got {described(value)}.")
     return number + 0 if number.is_zero() else number  # no negative zero
 
 

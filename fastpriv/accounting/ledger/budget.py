@@ -76,18 +76,18 @@ class Offer:
         if needed == ZCDP:
             raise InvalidInput(
                 "the zcdp budget is charged the zCDP level of this release, which is infinite or "
-                'not known. Give its profile, or declare {"zcdp": rho} or {"dp": epsilon}'
+                'not known. Give its profile, or declare {"zcdp": rho} or {"dp": epsilon}.'
             )
         if self.profile:
             why = "infinite" if needed == "dp" else "not known from its profile"
             raise InvalidInput(
                 f"the {rule.notion} budget is charged the {needed} level of this release, which is "
-                f'{why}. Use the budget {{"approximate-dp": (epsilon, delta)}}'
+                f'{why}. Use the budget {{"approximate-dp": (epsilon, delta)}}.'
             )
         instead = "give a prior" if _under_prior(needed) else "give the channel"
         raise InvalidInput(
             f"the {rule.notion} budget is charged the {needed} level of this release, which is not "
-            f"known; {instead} or declare it (--level {needed}=...)"
+            f"known; {instead} or declare it (--level {needed}=...)."
         )
 
 
@@ -137,7 +137,7 @@ def _worst_profile(given: Mapping[str, Any]) -> str:
     if level is None:
         raise InvalidInput(
             "an (epsilon, delta) budget is charged the profile of a release; give the channel, or "
-            'declare {"approximate-dp": (epsilon, delta)} or {"dp": epsilon}'
+            'declare {"approximate-dp": (epsilon, delta)} or {"dp": epsilon}.'
         )
     pair = level if isinstance(level, tuple | list) else (level, 0)
     if len(pair) != 2:
@@ -170,7 +170,7 @@ class Budget:
         if not isinstance(given, Mapping) or not given:
             raise InvalidInput(
                 'budget must be a mapping such as {"dp": 3.0} or {"approximate-dp": (3.0, 1e-6)}; '
-                f"got {described(given)}"
+                f"got {described(given)}."
             )
         self.limits: dict[str, Decimal] = {}
         self.delta: Decimal | None = None
@@ -223,7 +223,7 @@ class Budget:
             raise InvalidInput(
                 "an amended budget must have the notions and the delta of the ledger, "
                 f"{described(self.stored())}; got {described(result.stored())}. Other notions need "
-                "a new ledger"
+                "a new ledger."
             )
         if "_composer" in self.__dict__:
             result.__dict__["_composer"] = self._composer
@@ -254,7 +254,7 @@ class Budget:
         if offer.prior is not None and before.prior not in (None, offer.prior):
             raise InvalidInput(
                 "mutual information adds under one prior, but earlier releases of this ledger "
-                "were measured under another one; use a ledger for each prior"
+                "were measured under another one; use a ledger for each prior."
             )
         spent = {notion: plus(before.spent[notion], charged[notion]) for notion in self.limits}
         for notion, total in spent.items():
@@ -320,7 +320,7 @@ def _joined(before: State, offer: Offer) -> tuple[str | None, bool]:
     if not before.recorded and known not in (None, offer.relation):
         raise InvalidInput(
             f"this ledger, of an earlier version, is known to hold for {known!r} only; if all its "
-            f"spends were made for {offer.relation!r}, open it with relation={offer.relation!r}"
+            f"spends were made for {offer.relation!r}, open it with relation={offer.relation!r}."
         )
     return one_relation(known, offer.relation), True
 
@@ -336,8 +336,8 @@ def _under_prior(slug: str) -> bool:
 def _unknown_notion(what: str, notion: object) -> InvalidInput:
     """Return the error for a notion without a composition rule."""
     return InvalidInput(
-        f"{what} must be of a notion in fastpriv.accounting.LAWS, such as 'dp'; got one of "
-        f"{described(notion)}{did_you_mean(notion, LAWS)}"
+        f"{what} must be of a notion with a composition rule, such as 'dp'; got "
+        f"{described(notion)}{did_you_mean(notion, LAWS) or '. See fastpriv.accounting.LAWS.'}"
     )
 
 
@@ -359,7 +359,7 @@ def _pair(notion: str, value: Any) -> tuple[Any, Decimal, bool]:
     except (KeyError, ValueError):
         raise InvalidInput(
             f'the {CURVE} budget must be (epsilon, delta) or (epsilon, delta, "adaptive"); got '
-            f"{described(value)}"
+            f"{described(value)}."
         ) from None
     exact = amount(delta, "delta")
     if not 0 < exact < 1:

@@ -212,7 +212,8 @@ class SqliteStore(Store):
 
     def after_fork(self) -> None:
         """Give a child process its own lock and connection."""
-        self.lock, self._state, self._writing = threading.RLock(), None, False
+        self.lock, self._state = threading.RLock(), None
+        self._writing = self._within = False
         if self._close is not None:
             self._close.detach()
             self._connection.close()
@@ -230,6 +231,8 @@ class SqliteStore(Store):
                 )
             self._check_file()
             self._connect(None)
+        if self._connection.in_transaction and not self._within:
+            self._connection.execute("ROLLBACK")
 
     def _check_file(self) -> None:
         if _identity(self.path) != self._file:
@@ -259,9 +262,11 @@ class SqliteStore(Store):
         if connection.in_transaction:
             yield
             return
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        alone, changes = not connection.waited, connection.total_changes
+        changes = connection.total_changes
         try:
+            self._within = True
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            alone = not connection.waited
             if write and hasattr(self, "_file"):
                 self._check_file()
             yield
@@ -270,6 +275,8 @@ class SqliteStore(Store):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        finally:
+            self._within = False
         if connection.total_changes > changes and self._close is not None:
             self._unsealed += 1
             if alone and self.path is not None:
@@ -345,7 +352,8 @@ def _alone(connection: _Patient, wait: float) -> Iterator[bool]:
     try:
         yield True
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _identity(path: Path | None) -> _File:

@@ -398,6 +398,8 @@ class Store(ABC):
         self.genesis: dict[str, Any] = {}
         self.closed = False
         self._writing = False
+        #: Whether a moment is open; a transaction outside of one was left by an interrupt.
+        self._within = False
         self._state: State | None = None
         with _FORKING:
             _LIVE.add(self)
@@ -641,9 +643,9 @@ class Store(ABC):
             self.ready()
             if self._writing:
                 raise LedgerError("a signal handler must not spend while its thread is spending.")
-            self._writing = True
             result: list[Entry] = []
             try:
+                self._writing = True
                 with self.moment(write=True):
                     state = self._fresh()
                     if expected is not None and state.head != expected.head:

@@ -159,9 +159,9 @@ def renyi(cls: Any, orders: ArrayLike, levels: ArrayLike, *, relation: str = ADD
             f"levels and {len(at)} orders."
         )
     if not (np.all(at > 1.0) and np.all(np.diff(at) > 0.0) and np.all(at < math.inf)):
-        raise InvalidInput("orders must be above 1, finite and rising")
+        raise InvalidInput("orders must be above 1, finite and rising.")
     if not np.all((values >= 0.0) & (values < math.inf)):
-        raise InvalidInput("levels must be finite numbers of at least 0")
+        raise InvalidInput("levels must be finite numbers of at least 0.")
     part = RenyiStep(tuple(at.tolist()), tuple(values.tolist()), 0.0, 0.0)
     return cls({part: 1}, as_relation(relation))
 
@@ -180,7 +180,7 @@ def gdp(cls: Any, mu: float, *, relation: str = ADDED) -> Any:
     """
     level = check.real(mu, "mu", least=0.0)
     if level != 0.0 and not 1e-15 <= level <= 1e6:
-        raise InvalidInput(f"mu must be 0 or between 1e-15 and 1e6, got {level:g}")
+        raise InvalidInput(f"mu must be 0 or between 1e-15 and 1e6; got {level:g}.")
     return cls({} if level == 0.0 else {GaussianNoise(1.0 / level): 1}, as_relation(relation))
 
 
@@ -234,6 +234,11 @@ class PrivacyProfile(Questions):
     """
 
     def __init__(self, parts: dict[Step, int], relation: str = ADDED) -> None:
+        if not isinstance(parts, dict):
+            raise InvalidInput(
+                f"parts must be a dict of steps; got {described(parts)}. Make a profile by "
+                "PrivacyProfile.gaussian, .laplace or .of(channel)."
+            )
         self.parts = {part: count for part, count in parts.items() if count and not part.is_trivial}
         self.relation = check.word(ADDED if relation is None else relation, "relation", RELATIONS)
         if max(self.parts.values(), default=0) > _COUNTED:
@@ -483,18 +488,18 @@ class PrivacyProfile(Questions):
         if as_relation(relation) == REPLACED:
             raise InvalidInput(
                 'relation must be "add-or-remove" or "replace-special" for a mixture of Gaussians; '
-                "got 'replace-one'"
+                "got 'replace-one'."
             )
         if len(shifts) != len(chances) or not len(shifts):
             raise InvalidInput(
                 "probabilities must hold one probability for each sensitivity; got "
-                f"{len(chances)} for {len(shifts)} sensitivities"
+                f"{len(chances)} for {len(shifts)} sensitivities."
             )
         most = sigma / LEAST_NOISE if sigma > 0.0 else math.inf
         if not np.all((shifts >= 0.0) & (shifts < math.inf) & (shifts <= most)):
             raise InvalidInput(
                 "sensitivities must be finite numbers of at least 0, at most "
-                f"{1.0 / LEAST_NOISE:g} times the standard deviation; add more noise"
+                f"{1.0 / LEAST_NOISE:g} times the standard deviation; add more noise."
             )
         if not np.all(chances >= 0.0) or abs(math.fsum(chances.tolist()) - 1.0) > 1e-9:
             raise InvalidInput(
@@ -541,7 +546,7 @@ class PrivacyProfile(Questions):
         scale = check.real(sigma, "sigma", least=0.0, most=1e4)
         distance = check.integer(sensitivity, "sensitivity", 0)
         if distance > 1 << 20:
-            raise InvalidInput(f"sensitivity must be at most 2^20, got {short(distance)}")
+            raise InvalidInput(f"sensitivity must be at most 2^20; got {short(distance)}.")
         kind = as_relation(relation)
         if distance == 0:
             return cls({}, kind)
@@ -576,7 +581,7 @@ class PrivacyProfile(Questions):
         a = check.real(noise_parameter, "noise_parameter", least=0.0, most=1e9)
         distance = check.integer(sensitivity, "sensitivity", 0)
         if distance > 1 << 20:
-            raise InvalidInput(f"sensitivity must be at most 2^20, got {short(distance)}")
+            raise InvalidInput(f"sensitivity must be at most 2^20; got {short(distance)}.")
         kind = as_relation(relation)
         if distance == 0 or a == 0.0:
             return cls({}, kind)
@@ -679,7 +684,7 @@ class PrivacyProfile(Questions):
         n = check.integer(dataset_size, "dataset_size", 0, check.MAX_COUNT)
         most = min(check.integer(truncated_batch_size, "truncated_batch_size", 0), n)
         if n > _PEOPLE:
-            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}, got {short(n)}")
+            raise InvalidInput(f"dataset_size must be at most {_PEOPLE:,}; got {short(n)}.")
         sigma = amount_of_noise(noise_multiplier, "noise_multiplier")
         q = check.real(sampling_probability, "sampling_probability", least=0.0, most=1.0)
         whole = cls.gaussian(sigma, q, relation=relation)
@@ -849,7 +854,7 @@ class PrivacyProfile(Questions):
         m, n, kind = self._sizes(sample_size, dataset_size, relation)
         if m > 16 * n:
             raise InvalidInput(
-                f"sample_size must be at most 16 times dataset_size, got {short(m)} of {short(n)}"
+                f"sample_size must be at most 16 times dataset_size; got {short(m)} of {short(n)}."
             )
         if kind == "add-or-remove" and n == 1 and m:
             raise InvalidInput(
@@ -961,7 +966,7 @@ class PrivacyProfile(Questions):
                 raise InvalidInput(
                     "size must be 1 for a step that is known by its Renyi divergences at some "
                     "orders or by a composition; they do not bound groups. Use zCDP, noise or a "
-                    "curve"
+                    "curve."
                 )
             parts[grouped] = parts.get(grouped, 0) + count
         return PrivacyProfile(parts, self.relation)

@@ -58,5 +58,5 @@ def amount_of_noise(value: float, name: str) -> float:
     noise = check.real(value, name, least=0.0)
     if noise != 0.0 and not LEAST_NOISE <= noise <= _MOST:
         ends = f"{LEAST_NOISE:g} and {_MOST:g}"
-        raise InvalidInput(f"{name} must be 0 or between {ends}, got {noise:g}")
+        raise InvalidInput(f"{name} must be 0 or between {ends}; got {noise:g}.")
     return noise

@@ -287,7 +287,7 @@ def _moments(orders: Any, levels: Any, rho: Any, xi: Any) -> RenyiStep:
     at = tuple(check.real(order, "an order", least=1.0) for order in orders)
     known = tuple(check.real(level, "a level", least=0.0) for level in levels)
     if len(at) != len(known) or any(b <= a for a, b in pairwise((1.0, *at))):
-        raise InvalidInput("orders must rise from above 1, each with a level")
+        raise InvalidInput("orders must rise from above 1, each with a level.")
     return RenyiStep(at, known, check.real(rho, "rho", 0.0), check.real(xi, "xi", 0.0))
 
 

@@ -192,7 +192,9 @@ def _variance(odds: Fraction, blocks: int, k: int, share: Fraction) -> Fraction:
 def _power(blocks: int, k: int) -> int:
     number = check.integer(blocks, "blocks", 1)
     if number > k or number & (number - 1):
-        raise InvalidInput(f"blocks must be a power of two of at most k = {k}, got {short(number)}")
+        raise InvalidInput(
+            f"blocks must be a power of two of at most k = {k}; got {short(number)}."
+        )
     return number
 
 

@@ -130,7 +130,7 @@ def prime(number: Any, name: str) -> int:
     """Return a prime number, checked."""
     given = check.integer(number, name, 2)
     if given > MOST_VECTORS or not is_prime(given):
-        raise InvalidInput(f"{name} must be a prime of at most {MOST_VECTORS}, got {short(given)}")
+        raise InvalidInput(f"{name} must be a prime of at most {MOST_VECTORS}; got {short(given)}.")
     return given
 
 
@@ -139,7 +139,7 @@ def check_field(q: int, t: int) -> None:
     if q**t > MOST_VECTORS:
         raise TooLarge(
             f"transforms over {q}^{t} vectors are not made, more than {short(MOST_VECTORS)}; leave "
-            "the choice of the field to the mechanism, or use fewer values"
+            "the choice of the field to the mechanism, or use fewer values."
         )
 
 

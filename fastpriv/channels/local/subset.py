@@ -62,7 +62,7 @@ class SubsetChannel(SupportChannel):
         self._set(k, epsilon)
         self.size = _best_size(self) if size is None else check.integer(size, "size", 1)
         if self.size >= self.k:
-            raise InvalidInput(f"size must be below k = {self.k}, got {short(self.size)}")
+            raise InvalidInput(f"size must be below k = {self.k}; got {short(self.size)}.")
         self._thresholds = InsideThresholds(self.size, self.k - self.size, self.epsilon)
         self.growth = self._thresholds.growth
         self.inclusion, joint = _chances(self.k, self.size)

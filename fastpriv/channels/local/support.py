@@ -195,7 +195,7 @@ class SupportChannel(AbstractChannel):
             raise TooLarge(
                 f"the matrix of {self!r} would have {short(count)} entries, more than "
                 f"{short(check.MAX_MATRIX)}; use measures that it answers without its matrix, or "
-                "fewer values"
+                "fewer values."
             )
 
     def output_distribution(self, prior: Distribution) -> Dense:
@@ -300,8 +300,8 @@ def _checked_size(k: int) -> int:
     number = check.integer(k, "k", 2)
     if number > MOST_VALUES:
         raise TooLarge(
-            f"a local mechanism takes at most {short(MOST_VALUES)} values, got {short(number)}; "
-            "use coarser values"
+            f"a local mechanism takes at most {short(MOST_VALUES)} values; got {short(number)}. "
+            "Use coarser values."
         )
     return number
 

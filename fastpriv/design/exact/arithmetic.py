@@ -64,7 +64,7 @@ def exp_bounds(epsilon: float, digits: int = _DIGITS) -> tuple[Fraction, Fractio
     if epsilon > _MAX_LEVEL:
         raise TooLarge(
             f"e^{epsilon:g} is a fraction of {1.4427 * epsilon:.3g} bits, too many for exact "
-            f"programs; use an epsilon of at most {_MAX_LEVEL:g}"
+            f"programs; use an epsilon of at most {_MAX_LEVEL:g}."
         )
     small = max(0, -math.frexp(epsilon)[1])
     with decimal.localcontext() as context:

@@ -225,7 +225,7 @@ def solve_polynomials(
     if degree * digit > _MAX_BITS:
         raise TooLarge(
             f"the polynomials of this pattern have about {short(degree * digit)} bits, and at most "
-            f"{_MAX_BITS:,} are formed; use fewer databases"
+            f"{_MAX_BITS:,} are formed; use fewer databases."
         )
     at = 1 << digit
     values = [[_value(entry, at) for entry in column] for column in columns]

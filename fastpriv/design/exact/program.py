@@ -94,7 +94,7 @@ def integer_program(types: Types, weights: Sequence[int], joint: bool) -> Intege
         raise TooLarge(
             f"the exact program has {short(pairs)} pairs of a database and an output, and at most "
             f"{MAX_PAIRS:,} are solved exactly; leave out exact=True (--exact), or use a prior "
-            "with more structure"
+            "with more structure."
         )
     sizes = [types.size(t) for t in range(len(types.counts))]
     classes = tuple(classes_against(kind, types) for kind in types.counts)
@@ -136,7 +136,7 @@ def check_size(program: IntegerProgram, ratio: Fraction) -> None:
         raise TooLarge(
             f"the exact optimum has numerators of about {short(program.size * bits)} bits, and at "
             f"most {MAX_BITS:,} are formed; leave out exact=True (--exact), or use a smaller "
-            "epsilon"
+            "epsilon."
         )
 
 

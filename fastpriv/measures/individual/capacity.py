@@ -213,7 +213,7 @@ def group_capacity(
     k = check.integer(k, "k", 1)
     n = mechanism.space.n
     if k > n:
-        raise InvalidInput(f"k must be at most the number of records {n}, got {short(k)}")
+        raise InvalidInput(f"k must be at most the number of records {n}; got {short(k)}.")
     gap = check.real(gap, "gap", least=0.0)
     seconds = check.optional_limit(time_limit, "time_limit")
     if executor is not None:

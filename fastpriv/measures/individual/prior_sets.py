@@ -439,7 +439,7 @@ def _at_corners(channel: AbstractChannel, laws: Floats) -> list[Floats]:
         raise TooLarge(
             f"each corner of the box of all other rows leaves a channel of one row to search, "
             f"{short(count)} of them, and at most {_CHANNELS:,} are searched; use fewer records, "
-            "or a channel that acts on each record"
+            "or a channel that acts on each record."
         )
     lead = np.array(channel.nearest_matrix(), order="C").reshape((m,) * n + (-1,))
     tables = []
@@ -499,7 +499,7 @@ def _pairs(channel: AbstractChannel, matrix: Floats) -> Iterator[tuple[tuple[Int
     n, size, outputs = channel.space.n, len(matrix), matrix.shape[1]
     if channel.space.m != 2:
         raise InvalidInput(
-            'priors="markov" is for records of two values; use "all", which bounds it'
+            'priors="markov" is for records of two values; use "all", which bounds it.'
         )
     check.fits(
         n * (n + 1) // 2 * size * outputs,

@@ -119,7 +119,7 @@ def _event(given: ArrayLike, size: int) -> NDArray[np.bool_]:
     if event.shape != (size,) or event.dtype.kind != "b":
         raise InvalidInput(
             "given must be a mapping {row: value} or a boolean array with one entry for each "
-            f"of {short(size)} databases, got shape {event.shape} of {event.dtype}"
+            f"of {short(size)} databases; got shape {event.shape} of {event.dtype}."
         )
     return event
 

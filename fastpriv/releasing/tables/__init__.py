@@ -64,6 +64,11 @@ def open_table(
             return Records(table)
         if all(value is None or isinstance(value, str) for value in table):
             return Labels(table)
+        if any(isinstance(v, str) for row in table if isinstance(row, list | tuple) for v in row):
+            raise InvalidInput(
+                "table must be a list of dicts, one for each record, if its values are texts. Give "
+                '[{"column": value}, ...], or a DataFrame.'
+            )
         return Codes(check.array(table, "table"))
     kind_of = "None" if table is None else f"a {type(table).__name__}"  # never its values
     raise InvalidInput(

@@ -58,21 +58,21 @@ class CsvFile:
                 header += more
             self._body = raw.tell()
         if not header:
-            raise InvalidInput(f"{path} is empty: the first line must name the columns")
+            raise InvalidInput(f"{path} is empty. Its first line must name the columns.")
         self.columns: tuple[Hashable, ...] = tuple(self._fields(header, 0))
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one")
+                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one.")
 
     @property
     def hint(self) -> str:
-        """Another delimiter that the header suggests, if only one column was found."""
+        """What may be wrong: another delimiter if there is one column, or no line of names."""
         if len(self.columns) == 1:
             for mark in _DELIMITERS:
                 if mark != self.delimiter and mark in str(self.columns[0]):
                     shown = repr(mark)
-                    return f". The header suggests delimiter={shown} (--delimiter {shown})"
-        return ""
+                    return f". The header suggests delimiter={shown} (--delimiter {shown})."
+        return ". The first line must name the columns."
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -99,7 +99,7 @@ class CsvFile:
             (fields,) = csv.reader([line.decode()], strict=True, delimiter=self.delimiter)
         except UnicodeDecodeError as problem:
             raise InvalidInput(
-                f"{self.path} is not UTF-8 ({record_name(row)}: {problem.reason}); convert it"
+                f"{self.path} is not UTF-8 ({record_name(row)}: {problem.reason}); convert it."
             ) from None
         except (csv.Error, ValueError) as problem:
             raise InvalidInput(

@@ -113,7 +113,7 @@ class DaskFrame:
     def cells(self, columns: Sequence[Hashable]) -> Cells:
         """Raise: messages are not read from Dask frames."""
         raise InvalidInput(
-            "messages are not read from a DaskFrame; give a frame in memory, records or a file"
+            "messages are not read from a DaskFrame; give a frame in memory, records or a file."
         )
 
     def writer(

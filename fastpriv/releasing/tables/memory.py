@@ -84,7 +84,7 @@ class InMemory(ABC):
     def cells(self, columns: Sequence[Hashable]) -> Cells:
         raise InvalidInput(
             f"messages are not read from a {type(self).__name__}; give a frame in memory, records "
-            "or a file"
+            "or a file."
         )
 
     def writer(
@@ -114,8 +114,8 @@ class Codes(InMemory):
     def __init__(self, array: NDArray[Any]) -> None:
         if array.ndim not in (1, 2) or array.dtype.kind not in "iub":
             raise InvalidInput(
-                "an array must hold integer codes in shape (records,) or (records, columns), got "
-                f"shape {array.shape} of {array.dtype}; encode values first, or give a DataFrame"
+                "an array must hold integer codes in shape (records,) or (records, columns); got "
+                f"shape {array.shape} of {array.dtype}. Encode values first, or give a DataFrame."
             )
         self.array = array
         self.columns: tuple[Hashable, ...] = tuple(range(self._digits().shape[1]))
@@ -146,7 +146,7 @@ class Codes(InMemory):
         if max(domain.sizes) - 1 > _largest(self.array.dtype):
             raise InvalidInput(
                 f"codes up to {max(domain.sizes) - 1} do not fit into {self.array.dtype}; give a "
-                "wider array"
+                "wider array."
             )
         return digits
 
@@ -177,7 +177,7 @@ class Records(InMemory):
                 odd = next(iter(set(record) ^ set(self.columns)))
                 raise InvalidInput(
                     f"all records must have the same columns; {record_name(row + 1)} and the first "
-                    f"differ in {described(odd)} (write None where a value is missing)"
+                    f"differ in {described(odd)} (write None where a value is missing)."
                 )
 
     def rows(self) -> int:
@@ -238,7 +238,7 @@ class Frame(InMemory):
         self.pandas = optional("pandas", "tables")
         if not frame.columns.is_unique:
             twice = frame.columns[frame.columns.duplicated()][0]
-            raise InvalidInput(f"the table has two columns named {described(twice)}; rename one")
+            raise InvalidInput(f"the table has two columns named {described(twice)}; rename one.")
         self.frame = frame
         self.columns: tuple[Hashable, ...] = tuple(frame.columns)
         if not isinstance(frame.index, self.pandas.RangeIndex):
@@ -331,7 +331,9 @@ class ArrowTable(InMemory):
         self.columns: tuple[Hashable, ...] = tuple(table.column_names)
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"the table has two columns named {described(name)}; rename one")
+                raise InvalidInput(
+                    f"the table has two columns named {described(name)}; rename one."
+                )
 
     def rows(self) -> int:
         return int(self.arrow_table.num_rows)

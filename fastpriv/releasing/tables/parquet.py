@@ -35,7 +35,7 @@ class ParquetFile:
         self.columns: tuple[Hashable, ...] = tuple(self.schema.names)
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one")
+                raise InvalidInput(f"{path} has two columns named {described(name)}; rename one.")
 
     def _open(self, texts: Sequence[str] = ()) -> Any:
         """Open the file; columns of texts are read as codes, which is how they are stored."""
@@ -192,7 +192,7 @@ class ParquetFolder:
             if not same and (file.rows() or file.columns != first.columns):  # no rows, no types
                 raise InvalidInput(
                     f"{file.path} and {first.path.name} have other columns or types; the files of "
-                    "a folder must be parts of one table"
+                    "a folder must be parts of one table."
                 )
 
     def rows(self) -> int:
@@ -292,7 +292,7 @@ def _listed(path: Path) -> list[Path]:
         raise InvalidInput(
             f"{path} has folders in it, such as {described(folders[0])}, whose names may stand for "
             "values of a column; write the table as Parquet files of one folder, or read it with "
-            "Dask"
+            "Dask."
         )
     files = [file for file in inside if file.suffix.lower() == ".parquet"]
     if not files:

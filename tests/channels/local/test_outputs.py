@@ -54,7 +54,7 @@ def test_outputs_by_their_number():
     for y, held in enumerate(itertools.combinations(range(4), 2)):
         assert fp.pml(channel, prior, y=y) == pytest.approx(every[y], rel=1e-14)
         assert fp.pml(channel, prior, y=list(held)) == pytest.approx(every[y], rel=1e-14)
-    with pytest.raises(fp.InvalidInput, match="below the number of outputs 6, got 6"):
+    with pytest.raises(fp.InvalidInput, match="below the number of outputs 6; got 6"):
         fp.pml(channel, prior, y=6)
 
 
