@@ -40,8 +40,10 @@ _WAITING = 4096
 _ROUND = 50
 #: Seeded random starts.
 _STARTS = 12
-#: Steps from each.
-_STEPS = 80
+#: Steps from each: Newton's method follows, and is fast with few inputs.
+_STEPS = 24
+#: The same for more inputs than are searched.
+_STEPS_LARGE = 80
 #: Steps of Newton's method.
 _NEWTON = 20
 #: How often it is repeated at a higher level.
@@ -111,10 +113,11 @@ class Ratios:
     def climbed(self, starts: Floats) -> tuple[Floats, Floats]:
         """Return distributions of larger ratios, by some steps from each start, and the ratios."""
         r, level = np.array(starts, order="C"), np.zeros(len(starts))
+        steps = _STEPS if len(self.p) <= _LARGEST else _STEPS_LARGE
         if len(self.p) <= _QUICK:
-            kernels.sdpi_climb(r, self.p, self.excess, self.q, _STEPS, level)
+            kernels.sdpi_climb(r, self.p, self.excess, self.q, steps, level)
             return r, level
-        for _ in range(_STEPS):
+        for _ in range(steps):
             if self.clock.left() == 0.0:
                 break
             u = r - self.p

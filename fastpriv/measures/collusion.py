@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastpriv import kernels
 from fastpriv._core import validation as check
 from fastpriv._core.validation import Floats
 from fastpriv._matrices.information import matrix_information
 from fastpriv.channels import AbstractChannel
 from fastpriv.errors import InvalidInput
-from fastpriv.measures.inputs import as_channel
+from fastpriv.measures.inputs import as_channel, stacked
 from fastpriv.measures.realised import INFORMATION_ERROR
 from fastpriv.measures.sdpi import sdpi_constant
 from fastpriv.results import Bracket
@@ -147,7 +147,7 @@ def collusion(
     """
     given = (channel_1, channel_2, *channels)
     if len(given) > _MOST_AGENTS:
-        raise InvalidInput(f"channels must be at most {_MOST_AGENTS}; got {len(given)}")
+        raise InvalidInput(f"channels must be at most {_MOST_AGENTS}; got {len(given)}.")
     matrices = [as_channel(channel).nearest_matrix() for channel in given]
     law = _joint(joint, matrices)
     shared = law.ndim == 2
@@ -156,11 +156,10 @@ def collusion(
     exact = _information(outputs.reshape(size, -1))
     alone = tuple(_information(_kept(outputs, 0, i)) for i in agents)
     # How far each of them is from making the others independent.
-    left = {"S": _mean(outputs, _total_correlation)}
+    left = {"S": _mean_correlation(outputs)}
     for i in agents:
-        left[f"Y{i}"] = _mean(
-            np.moveaxis(outputs, i, 0), lambda part: _information(part.reshape(size, -1))
-        )
+        part = np.moveaxis(outputs, i, 0)
+        left[f"Y{i}"] = _mean_information(part.reshape(len(part), size, -1))
     markov = tuple(middle for middle, rest in left.items() if rest <= _NOTHING)
     tops = {"S": math.fsum(alone), **{f"Y{i}": alone[i - 1] for i in agents}}
     lemma = min(((tops[middle] + left[middle]) * _UP for middle in markov), default=math.inf)
@@ -193,7 +192,7 @@ def _joint(joint: ArrayLike, matrices: list[Floats]) -> Floats:
     if law.ndim == 2 and set(rows) != {law.shape[1]}:
         raise InvalidInput(
             f"joint[s, x] has {law.shape[1]} values of x, but the channels have {_listed(rows)} "
-            "rows; give joint[s, x1, x2, ...] if they read different data"
+            "rows; give joint[s, x1, x2, ...] if they read different data."
         )
     if law.ndim > 2 and law.shape[1:] != rows:
         raise InvalidInput(
@@ -242,11 +241,24 @@ def _total_correlation(joint: Floats) -> float:
     return math.fsum(parts)
 
 
-def _mean(joint: Floats, of: Callable[[Floats], float]) -> float:
-    """Mean of a function of the distribution of the other axes, given the first."""
-    given = joint.sum(axis=tuple(range(1, joint.ndim)))
-    pairs = zip(given, joint, strict=True)
-    return math.fsum(float(p) * of(part / p) for p, part in pairs if p > 0.0)
+def _mean_correlation(joint: Floats) -> float:
+    """Mean of the total correlation of the other axes, given the first."""
+    parts = []
+    while joint.ndim > 2:
+        parts.append(_mean_information(joint.reshape(*joint.shape[:2], -1)))
+        joint = joint.sum(axis=1)
+    return math.fsum(parts)
+
+
+def _mean_information(joint: Floats) -> float:
+    """Mean of the information of the last two axes, given the first."""
+    weights = joint.sum(axis=(1, 2))
+    weights, joint = weights[weights > 0.0], joint[weights > 0.0]
+    masses = joint.sum(axis=2)
+    rows = joint / np.where(masses > 0.0, masses, 1.0)[:, :, None]
+    rows[masses == 0.0] = 1.0 / joint.shape[2]
+    parts = stacked(kernels.informations, matrix_information, rows, masses / weights[:, None])
+    return math.fsum(weights * parts)
 
 
 def _entropy(law: Floats) -> float:
