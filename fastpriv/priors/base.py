@@ -672,6 +672,11 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
                 "same space (for a matrix: Channel(matrix, space=prior.space))."
             )
         return prior
+    if isinstance(prior, list | tuple) and any(isinstance(one, Distribution) for one in prior):
+        raise InvalidInput(
+            "prior must be one distribution; got a list of them. Where a set of priors is taken, "
+            "PriorSet.hull([...]) has their mixtures."
+        )
     if space is None:
         try:
             pmf = check.law(prior, "prior")

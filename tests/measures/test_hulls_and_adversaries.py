@@ -206,3 +206,13 @@ def test_leakage_about_groups_over_sets(group):
     assert found <= fp.pml_level(channel, every, group) <= fp.leakage_capacity(channel)
     box = fp.PriorSet.box(laws.min(axis=0), laws.max(axis=0))  # contains the hull
     assert found <= fp.pml_level(channel, box, group) <= fp.pml_level(channel, every, group)
+
+
+@pytest.mark.parametrize("call", [fp.individual_capacity, fp.pml_level, fp.max_individual_capacity])
+def test_a_list_of_priors_is_no_prior(call):
+    with pytest.raises(fp.InvalidInput, match=r"PriorSet\.hull"):
+        call(PAIR, [fp.Dense(p, [2, 2]) for p in LAWS])
+
+
+def test_levels_over_sets_are_plain_floats():
+    assert type(fp.pml_level(PAIR, HULL, row=0)) is float

@@ -112,8 +112,8 @@ def set_level(
     if top(found) > _UNDERFLOWS:  # of a quotient of probabilities, which overflows
         found = min(top(found), extreme_level(channel))
     if isinstance(found, Bracket) and (found.width <= _CLOSE or clock.left() > 0.0):
-        return found.upper
-    return found
+        return float(found.upper)
+    return found if isinstance(found, Bracket) else float(found)
 
 
 def joined(
