@@ -181,3 +181,10 @@ def test_calibration_evaluates_few_profiles():
     assert len(made) <= 40  # rough estimates included
     assert bracket.width <= 1e-9 * bracket.upper
     assert make(bracket.upper).delta(1.5).upper <= 1e-5 <= make(bracket.lower).delta(1.5).upper
+
+
+def test_a_level_whose_exponential_overflows():
+    # e^760 Q is above P, so these outputs add nothing; e^700 Q would be below P.
+    rare = threshold._Exceeding(800.0, (1e-9, 1e-9), (1e-314, 1e-314), [], 0.0)
+    low, high = rare.bounds(760.0)
+    assert low <= 0.0 <= high

@@ -278,8 +278,8 @@ class _Exceeding:
 
     def bounds(self, t: float) -> Bounds:
         """Bound the contribution of these outputs at a level t <= ``level``."""
-        grown = math.exp(min(t, 700.0))
-        low = lowered(self.p[0] - raised(grown * self.q[1], 8.0), 2.0)
+        grown = math.exp(min(t, 700.0))  # less than e^t for a larger t: enough for ``high``
+        low = lowered(self.p[0] - raised(grown * self.q[1], 8.0), 2.0) if t <= 700.0 else 0.0
         high = raised(self.p[1] - lowered(grown * self.q[0], 8.0), 2.0)
         return low, raised(high + self.short, 2.0)
 
