@@ -178,7 +178,7 @@ def _rows(places: list[np.ndarray], entries: list[Floats], lower: Floats, upper:
 def _repaired(A: Floats, B: Floats, values: Floats, prior: Floats | None) -> tuple[Floats, float]:
     """Return a channel R, and its mean or largest total variation, rounded up."""
     R, missing = np.array(values, order="C"), np.empty(len(B))
-    A, B = (np.require(part, np.float64, ["C", "W"]) for part in (A, B))
+    A, B = np.array(A, order="C"), np.array(B, order="C")  # faster than to ask whether they fit
     kernels.processing_gap(A, B, R, missing)
     whole = missing.max() if prior is None else prior @ missing
     return R, min(float(whole) * (1.0 + sum_error(sum(B.shape), 8)), 1.0)
