@@ -80,13 +80,16 @@ def ours(cases):
     listed = sum(case.checked for case in cases)
     wrong = [case for case in cases if not case.holds]
     refused = [case for case in cases if case.refusal]
-    widths = [(case.upper - case.lower) / case.upper for case in cases if case.upper > 0.0]
+    endless = sum(math.isinf(case.upper) for case in cases if not case.refusal)
+    widths = [
+        (case.upper - case.lower) / case.upper for case in cases if 0.0 < case.upper < math.inf
+    ]
     heard = [case.seconds for case in cases if case.seconds is not None]
     told = [
         f"fastpriv answered {len(cases) - len(refused):,} of {len(cases):,}, in a median time of "
         f"{duration(middle(heard))} and at most {duration(max(heard, default=None))}; the median "
-        f"bracket has a relative width of {middle(widths) or 0.0:.1e}, the widest "
-        f"{max(widths, default=0.0):.1e}.",
+        f"bracket has a relative width of {middle(widths) or 0.0:.1e}, the widest finite one "
+        f"{max(widths, default=0.0):.1e}. The upper bound is infinite in {endless} cases.",
         f"{listed:,} cases could be computed by listing outcomes or by a closed form; the bracket "
         f"of fastpriv holds in {listed - len(wrong):,} of them.",
     ]
@@ -154,11 +157,13 @@ figure by `python tools/pictures.py accountants.svg`.
   A shortfall below 1e-9 is not counted, because parameters are rounded for some accountants.
 - *Excess* is the relative distance of sound answers from the upper bound of fastpriv.
 - An accountant has {limit:g} seconds and 2 GB of memory for an answer; otherwise it has failed.
-- An infinite answer is sound but of no use.
+- An infinite answer is sound but of no use. fastpriv bounds random allocation for delta above 1e-36
+  only, and less if several are composed.
 - The answer of prv-accountant is its upper bound, for an error of 0.01.
 - The accountants of Opacus and riskcal take a history of (noise multiplier, sampling rate, steps);
   the GDP accountant takes one kind of step.
 - Each accountant is asked a few questions before, so that imports and compilations do not count.
+- Times are of a machine that did other work as well: they are no comparison of speed.
 
 Times of each accountant are in the [benchmarks of accountants](benchmarks-accountants.md).
 """

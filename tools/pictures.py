@@ -175,7 +175,12 @@ def accountants(path: Path) -> None:
 
     strips = accountants_data()
     _, (left, right) = plt.subplots(
-        1, 2, sharey=True, figsize=(7.6, 3.5), layout="constrained", width_ratios=[1, 2.4]
+        1,
+        2,
+        sharey=True,
+        figsize=(7.6, 0.8 + 0.45 * len(strips)),
+        layout="constrained",
+        width_ratios=[1, 2.4],
     )
     for i, (name, strip) in enumerate(strips.items()):
         count = len(strip["excess"]) + len(strip["below"]) + strip["infinite"]
