@@ -116,13 +116,17 @@ class PostgresStore(Store):
                 if time.monotonic() >= deadline or _is_refused(error):
                     raise
             time.sleep(_PAUSE)
-        self._connection = connection
-        self._watch = _Watch(self._timeout)
-        self._close = weakref.finalize(self, _leave, connection, self._watch)
-        self.execute(f"SET lock_timeout = {max(int(1000 * self._timeout), 1)}")
-        self.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * _FROZEN)}")
-        self.execute("SET synchronous_commit = on")
-        self.execute("SET client_min_messages = warning")
+        watch = _Watch(self._timeout)
+        close = weakref.finalize(self, _leave, connection, watch)
+        self._watch, self._close, self._connection = watch, close, connection
+        try:
+            self.execute(f"SET lock_timeout = {max(int(1000 * self._timeout), 1)}")
+            self.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * _FROZEN)}")
+            self.execute("SET synchronous_commit = on")
+            self.execute("SET client_min_messages = warning")
+        except BaseException:
+            self._disconnect()
+            raise
 
     def _prepare(self, genesis: Mapping[str, Any] | None) -> None:
         """Make the tables of a new ledger, or check the version of an existing one."""
@@ -159,7 +163,8 @@ class PostgresStore(Store):
 
     def after_fork(self) -> None:
         """Give a child process its own lock and connection."""
-        self.lock, self._state, self._writing = threading.RLock(), None, False
+        self.lock, self._state = threading.RLock(), None
+        self._writing = self._within = False
         if self._close is not None:
             self._close.detach()  # type: ignore[attr-defined]
             _OF_PARENT.append(self._connection)
@@ -169,6 +174,8 @@ class PostgresStore(Store):
         """Connect if the connection was lost; the lock is held."""
         if self.closed:
             raise LedgerError(f"the ledger {self.name} is closed; open it again.")
+        if self._connection is not None and self._in_transaction() and not self._within:
+            self._disconnect()
         if self._connection is None:
             self._connect()
 
@@ -188,11 +195,15 @@ class PostgresStore(Store):
             if watch.ended:
                 connection.close()
             raise self._lost(error, _SILENT if watch.ended else _first_line(error)) from error
+        except BaseException:  # interrupted, with an answer on its way
+            self._disconnect()
+            raise
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        self.execute(begin)
         try:
+            self._within = True
+            self.execute(begin)
             yield
             self.execute("COMMIT")
         except BaseException:
@@ -200,11 +211,13 @@ class PostgresStore(Store):
                 with self.explained:
                     self.execute("ROLLBACK")
             raise
+        finally:
+            self._within = False
 
     @contextmanager
     def moment(self, write: bool) -> Iterator[None]:
         """Let several statements see one state; if ``write``, nobody else writes meanwhile."""
-        if self._connection.info.transaction_status != 0:  # within a moment
+        if self._in_transaction():  # within a moment
             yield
             return
         isolation = "" if write else " ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -212,6 +225,9 @@ class PostgresStore(Store):
             if write:
                 self.execute("SELECT 1 FROM {ledger} FOR UPDATE")
             yield
+
+    def _in_transaction(self) -> bool:
+        return bool(self._connection.info.transaction_status != 0)
 
     def is_unchanged(self) -> bool:
         """Whether the head is the one that was read."""

@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 import json
+import linecache
 import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -664,6 +666,51 @@ def test_threads_share_a_filter(place, rule):
         assert sorted(admitted) == list(range(1, room + 1))
         assert one.remaining == other.remaining == twin.remaining
         one.ledger.verify()
+
+
+# Interrupts.
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_spend_that_is_interrupted_at_any_line(place):
+    """It is spent once or not at all; the ledger goes on, and nothing of it is left open."""
+    stores = tuple(f"{name}.py" for name in ("sqlite", "postgres", "store"))
+    resets = ("self._writing", "self._within", "connection.patience")
+    with Ledger.open(place, {"dp": 1000.0}) as ledger:
+        ledger.spend({"dp": 0.25})
+        for nth in itertools.count(1):
+            lines = 0
+
+            def each_line(frame, event, arg, nth=nth):
+                nonlocal lines
+                if not frame.f_code.co_filename.endswith(stores):
+                    return None
+                text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+                # Python interrupts after calls, and so not before these.
+                if event == "line" and text.split("=")[0].strip() not in resets:
+                    lines += 1
+                    if lines == nth:
+                        raise KeyboardInterrupt
+                return each_line
+
+            tracing, written = sys.gettrace(), len(ledger)
+            sys.settrace(each_line)
+            try:
+                ledger.spend({"dp": 0.25}, key=str(nth))
+                break
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(tracing)
+            assert len(ledger) in (written, written + 1)
+            with Ledger.open(place, timeout=2.0) as other:
+                assert other.spend({"dp": 0.25}, key=str(nth)).number == written + 1
+                assert (ledger.spent, len(ledger)) == (other.spent, written + 1)
+            assert ledger.spend({"dp": 0.25}, key=str(nth)).number == written + 1
+        assert nth > 50
+        ledger.verify()
 
 
 # Clients and servers that do not answer.
