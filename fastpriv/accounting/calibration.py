@@ -11,7 +11,7 @@ from fastpriv._core import validation as check
 from fastpriv._core.rounding import raised, sum_down, sum_up
 from fastpriv._core.search import crossing, golden
 from fastpriv.accounting.profile.profile import PrivacyProfile
-from fastpriv.errors import Infeasible, InvalidInput, described, did_you_mean
+from fastpriv.errors import FastprivError, Infeasible, InvalidInput, described, did_you_mean
 from fastpriv.results import Bracket
 
 __all__ = ["calibrate"]
@@ -313,17 +313,28 @@ class _Search:
                         return x, x
                     break
             return best, x
+        if self._limit == 0.0 and self._hopeless(self.most if factor > 1.0 else self.least):
+            raise self._infeasible()
         while not self.good(x):
             worst, x, factor = x, x * factor, factor**growth
             if not self.least <= x <= self.most:
                 x = min(max(x, self.least), self.most)
                 if not self.good(x):
-                    raise Infeasible(
-                        f"no {self._name} between {self.least:g} and {self.most:g} gives "
-                        f"{self._goal.words}; ask for {self._goal.remedy}"
-                    )
+                    raise self._infeasible()
                 break
         return x, worst
+
+    def _hopeless(self, furthest: float) -> bool:
+        """Whether not even the last value gives the guarantee; False if it makes no profile."""
+        with suppress(FastprivError):
+            return not self.good(furthest)
+        return False
+
+    def _infeasible(self) -> Infeasible:
+        return Infeasible(
+            f"no {self._name} between {self.least:g} and {self.most:g} gives {self._goal.words}; "
+            f"ask for {self._goal.remedy}."
+        )
 
     def _guess(self, a: float, b: float, halve: bool) -> float:
         """Return the estimated threshold between two values, by log-log interpolation."""

@@ -470,3 +470,16 @@ def test_texts_are_no_numbers_and_no_files(text):
         with pytest.raises(InvalidInput, match=f"{name} must be a number.* by float") as error:
             ask(text)
         assert "loadtxt" not in str(error.value)
+
+
+def test_a_level_that_no_noise_reaches_is_refused_at_once():
+    """Gaussian noise has no level of pure DP; the search ends after its two ends."""
+    tried = []
+
+    def make(noise):
+        tried.append(noise)
+        return PrivacyProfile.gaussian(noise, 0.01).self_compose(100)
+
+    with pytest.raises(fp.Infeasible, match="ask for a larger epsilon or delta"):
+        calibrate(make, epsilon=2.0, delta=0.0)
+    assert len(tried) == 2
