@@ -40,7 +40,7 @@ def observe(hook: Hook) -> Callable[[], None]:
     Notes
     -----
     The same events are records of the logger ``fastpriv``, with the attributes ``event`` and
-    ``fields``: refusals as warnings, others as information.
+    ``fields``: refusals as warnings, conflicts for debugging, others as information.
 
     Examples
     --------
