@@ -28,6 +28,9 @@ from fuzz.spans import (
     ways,
 )
 
+#: Distance in nats to which convex sets of priors are searched.
+SEARCHED = 4e-6
+
 
 def draw_of(case):
     """Return an integer that differs from case to case."""
@@ -415,6 +418,33 @@ def _hull_of_one(case):
     ]
 
 
+def _group_over_sets_of_one(case):
+    """A group over sets that hold one prior leaks as much as under that prior."""
+    group, pmf, off = _group(case), case.pmf, 4 * _off(case) + SEARCHED
+    rows = group if len(group) > 1 else group[0]
+    made = {
+        "box": fp.PriorSet.box(pmf, pmf),
+        "hull": fp.PriorSet.hull([pmf]),
+        "total variation": fp.PriorSet.total_variation(pmf, 0.0),
+    }
+    found = [level("prior", fp.pml_level(case.dense, case.plain, row=rows), off)]
+    for name, priors in made.items():
+        found.append(searched(name, fp.pml_level(case.dense, priors, row=rows), off))
+    return found
+
+
+def _group_over_all_priors(case):
+    """A group leaks less over products than over all priors, and no more than the database."""
+    group, strong = _group(case), fp.leakage_capacity(case.channel)
+    product, every = fp.PriorSet.product(case.space), fp.PriorSet.all(case.size)
+    off = 4 * _off(case)
+    return [
+        level("over products", fp.pml_level(case.channel, product, row=group), off),
+        level("over all", fp.pml_level(case.channel, every, row=group), off),
+        level("leakage_capacity", strong, off),
+    ]
+
+
 def _hull_of_points(case):
     made = fp.PriorSet.hull(np.eye(case.size))
     return [
@@ -537,6 +567,13 @@ QUANTITIES = {
     "calibrated noise": Quantity(_calibrated, share=0.02, ordered=True),
     # hulls of priors
     "leakage over a hull of one": Quantity(_hull_of_one, share=0.1, fits=is_ordinary),
+    "leakage of a group over one prior": Quantity(
+        _group_over_sets_of_one, share=0.05,
+        fits=lambda c: is_ordinary(c) and c.pmf[c.pmf > 0].min() > 1e-6,
+    ),
+    "leakage of a group over sets in order": Quantity(
+        _group_over_all_priors, share=0.1, ordered=True, fits=is_ordinary
+    ),
     "leakage over a hull of points": Quantity(_hull_of_points, share=0.1, fits=is_ordinary),
     "leakage over hulls in order": Quantity(
         _hulls_in_order, share=0.1, ordered=True, fits=is_ordinary
