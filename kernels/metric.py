@@ -133,20 +133,6 @@ def metric_normal(
 
 
 @kernel()
-def metric_reach(v: Matrix, dv: Matrix, bound: Matrix, first: int, last: int) -> float:
-    """Largest step along dv that keeps v[x] <= bound[x, z] v[z] for all pairs, set or not."""
-    best = math.inf
-    for k in range(first, last):
-        for x in range(v.shape[1]):
-            for z in range(v.shape[1]):
-                slack = bound[x, z] * v[k, z] - v[k, x]
-                change = bound[x, z] * dv[k, z] - dv[k, x]
-                if z != x and change < 0.0 and slack < -best * change:
-                    best = slack / -change
-    return best
-
-
-@kernel()
 def metric_nearest(
     v: Matrix,
     bound: Matrix,

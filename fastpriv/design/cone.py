@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +27,31 @@ from fastpriv._core.threads import split
 from fastpriv._core.validation import Floats, Ints
 
 #: Pairs join the working set if the bound on their ratio is within this factor of the ratio.
-_NEAR = 1.1
+_NEAR = 1.02
 #: Complementarity of a pair that joins, as a share of the mean.
 _JOINING = 0.1
+#: Smallest slack of a pair that joins, as a share of the unknown of its source.
+_ROOM = 0.003
+#: Largest relative error of the sums of a point whose value counts.
+_SOUND = 1e-6
+#: Rounds of normalising and closing before masses are mixed in; each brings the sums closer.
+_ROUNDS = 5
+#: Covers rounding where missing masses are mixed in.
+_MIXED = 1e-12
 #: Most sweeps over all pairs to lower the ceilings.
 _SWEEPS = 10_000
 #: Covers the rounding of a ceiling: a chain of up to 4,000 products and e^level itself.
 _CEILING_MARGIN = 1.0 + 1e-12
+
+
+class Place(NamedTuple):
+    """Where an interior-point method stands: a point, and per pair the slack and the multiplier."""
+
+    v: Floats
+    s: Floats  # positive; A v - s is ``off``
+    w: Floats
+    curve: Floats  # w / s of the last factorisation
+    off: Floats | float = 0.0  # of pairs that joined while they were violated
 
 
 @dataclass
@@ -135,22 +154,21 @@ class ListedCone:
         sources = np.bincount(self.source, w, len(self.row))
         return self._adjoint(w, self.granted_ratio), np.asarray(sources)
 
-    def reach(self, v: Floats, dv: Floats) -> float:
-        """Return the longest step for pairs outside a working set; there are none."""
-        return math.inf
+    def feasible(self, v: Floats) -> Floats | None:
+        """Return v, which satisfies all ratios, if its sums are right; else None."""
+        missing = (self.total - self.totals(v)) / self.total
+        return v if float(np.abs(missing).max()) < _SOUND else None
 
-    def joined(
-        self, v: Floats, s: Floats, w: Floats, curve: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return slacks, multipliers and curvatures after pairs joined at v; here none can join."""
-        return s, w, curve
+    def joined(self, at: Place) -> Place:
+        """Return a place after pairs joined; here none can join."""
+        return at
 
 
 @dataclass
 class GrowingCone:
     """Vectors v[k, x] with v[k, x] <= ratio[x, z] v[k, z] for all pairs; few are tight.
 
-    Only a working set of pairs has multipliers. They prove a lower bound for all pairs.
+    Only a working set of pairs has slacks and multipliers. They prove a lower bound for all pairs.
     """
 
     cost: Floats  # [k, x]
@@ -222,20 +240,26 @@ class GrowingCone:
         sources = np.bincount(self._places(), w, self.cost.size).reshape(self.cost.shape)
         return self._adjoint(w, self.granted_ratio), np.asarray(sources, dtype=np.float64)
 
-    def reach(self, v: Floats, dv: Floats) -> float:
-        """Return the longest step that keeps all pairs."""
-        return min(split(lambda a, b: kernels.metric_reach(v, dv, self.ratio, a, b), len(v), 1))
+    def feasible(self, v: Floats) -> Floats | None:
+        """Return a point near v that satisfies all ratios and sums; None if none was found."""
+        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        shared = SharedCone(
+            self.cost.T, self.row, self.total, nobody, nobody, nothing, nothing, self.start.T,
+            self.ratio,
+        )  # fmt: skip
+        point = shared.private(v.T)
+        return None if point is None else point.T
 
-    def joined(
-        self, v: Floats, s: Floats, w: Floats, curve: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Let the nearest pairs join, with a small multiplier each."""
-        mean = float(self.slack(v) @ w) / len(w)
-        old = self.grow(v)
-        s = self.slack(v)
-        multipliers, curves = _JOINING * mean / s, np.zeros_like(s)
-        multipliers[old], curves[old] = w, curve
-        return s, multipliers, curves
+    def joined(self, at: Place) -> Place:
+        """Let pairs that are violated or nearly tight join, with a small multiplier each."""
+        mean = float(at.s @ at.w) / len(at.w)
+        old = self.grow(at.v)
+        slack = self.slack(at.v)
+        source = at.v.reshape(-1)[self._places()]
+        s = np.maximum(slack, _ROOM * source)
+        off, w, curve = slack - s, _JOINING * mean / s, np.zeros_like(s)
+        s[old], w[old], curve[old], off[old] = at.s, at.w, at.curve, at.off
+        return Place(at.v, s, w, curve, off)
 
     def grow(self, v: Floats) -> np.ndarray:
         """Let the nearest pair of every output and input join; mark the old pairs."""
@@ -352,6 +376,25 @@ class SharedCone:
             return done
 
         return above if all(split(part, v.shape[1], 1)) else None
+
+    def private(self, v: Floats) -> Floats | None:
+        """Return a point of the cone near v; None if there is none above a share of zero.
+
+        Columns are raised to their closure and scaled by s. The masses total - s sums that are
+        missing go to the constant mechanism. They have to satisfy the ratios themselves, which
+        bounds s.
+        """
+        v = np.maximum(v, 0.0)
+        for _ in range(_ROUNDS):
+            closed = self.closed(v * (self.whole / self.sums(v))[:, None])
+            if closed is None:
+                return None
+            v = closed
+        sums = self.sums(v)
+        scale = self.room(sums) * (1.0 - _MIXED)
+        if not scale > 0.0:
+            return None
+        return np.asarray(scale * v + (self.whole - scale * sums)[:, None] / v.shape[1])
 
     def sums(self, v: Floats) -> Floats:
         """Return the mass of every input, shared evenly by the inputs of an orbit."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpriv._core.clock import Clock
+from fastpriv._core.threads import serial_algebra, workers
 from fastpriv._core.validation import Floats, Ints
 from fastpriv._matrices.leakage import TINY
 from fastpriv._structure.neighbours import spanner
@@ -42,7 +43,7 @@ MAX_LISTED = 60_000
 #: Most types whose classes are kept for the next program.
 _FEW_TYPES = 64
 #: Stretch of the first working set: pairs that a chain implies up to this factor are left out.
-_STRETCH = 1e-2
+_STRETCH = 3e-2
 #: Stretches of the pairs of the first-order method, as shares of the gap, until they are few.
 _STRETCHES = (0.5, 1.0, 2.0, 4.0)
 #: Most pairs per input of the first-order method: all that are needed, or those up to a stretch.
@@ -54,6 +55,11 @@ MAX_ENTRIES = 500_000_000
 #: take up to so many times as long as measuring alone.
 _MEASURED_PARTS = 16
 _FINISHING = 3.0
+#: The interior-point method takes about 60 steps to a gap of 1e-3, and a step over all pairs twice
+#: as long as its factorisations: both numbers measured on 16 x 16 to 32 x 32 cells.
+_FACTORISATIONS = 120.0
+#: Factorisations that are timed.
+_TIMED = 3
 #: Pairs whose ratio may be e^60 are left out.
 _FAR = 60.0
 #: Most symmetries that are used.
@@ -286,7 +292,7 @@ class ByTypes(Reduction):
             if size > MAX_PAIRS:
                 raise TooLarge(
                     f"the program has more than {MAX_PAIRS:,} pairs even after symmetry; use fewer "
-                    "records or values, or a prior with more structure"
+                    "records or values, or a prior with more structure."
                 )
         return classes
 
@@ -354,6 +360,18 @@ class ByOrbits(Reduction):
         taken = time.monotonic() - begun
         return float(_FINISHING * outputs / few * taken)
 
+    def _interior_seconds(self) -> float:
+        """Estimate the time of the interior-point method from one factorisation."""
+        from scipy.linalg.lapack import dpotrf
+
+        matrix, outputs = np.eye(len(self.prior)), len(self.orbits.outputs)
+        with serial_algebra():
+            begun = time.monotonic()
+            for _ in range(_TIMED):
+                dpotrf(matrix, lower=1)
+            taken = (time.monotonic() - begun) / _TIMED
+        return float(_FACTORISATIONS * -(-outputs // workers()) * taken)
+
     def cone(self, epsilon: float, margin: float, limits: Limits) -> Cone | SharedCone:
         """Return the program with the needed pairs, or with a part of them if they are many."""
         orbits, outputs, size = self.orbits, len(self.orbits.outputs), len(self.prior)
@@ -361,10 +379,18 @@ class ByOrbits(Reduction):
             raise OutOfRange
         cost = self.cost[:, orbits.outputs].T * (1.0 if self.joint else self.prior)
         engine, work = limits.engine, float(outputs) * size**3
-        if engine == "first-order" or (engine == "auto" and work > engines.MAX_WORK):
-            return self._shared(cost.T, epsilon, margin, limits.gap)
         start = np.tile(self.weights / outputs, (outputs, 1))
         needed = self._needed(epsilon)
+        if engine == "first-order" or (
+            engine == "auto"
+            and work > engines.MAX_WORK
+            and (
+                int(np.count_nonzero(needed)) <= _FEW_PAIRS * size
+                or outputs * size * size > engines.MAX_FACTORS
+                or self._interior_seconds() > limits.clock.left()
+            )
+        ):
+            return self._shared(cost.T, epsilon, margin, limits.gap)
         if int(np.count_nonzero(needed)) * outputs > MAX_LISTED and engine != "highs":
             if outputs * size * size > engines.MAX_FACTORS:
                 raise TooLarge.entries(

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from fastpriv._core import threads
+
 CODE = """
 import os, sys, threading
 import numpy as np
@@ -71,3 +73,14 @@ def test_sixteen_threads_before_and_after_a_fork(layer):
         timeout=300,
     )
     assert done.stdout.strip() == "same numbers", done.stderr
+
+
+def test_algebra_is_serial_inside_and_as_before_outside():
+    pytest.importorskip("scipy.linalg")
+    read = [get for get, _ in threads._openblas()]
+    before = [get() for get in read]
+    with threads.serial_algebra():
+        with threads.serial_algebra():
+            assert [get() for get in read] == [1] * len(read)
+        assert [get() for get in read] == [1] * len(read)
+    assert [get() for get in read] == before

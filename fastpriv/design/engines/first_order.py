@@ -43,10 +43,6 @@ _LONG = 0.36
 _FEWEST = 300
 #: Certificates without progress by a tenth after which the method stops.
 _PATIENCE = 20
-#: Rounds of normalising and closing before masses are mixed in; each brings the sums closer.
-_ROUNDS = 5
-#: Covers rounding where missing masses are mixed in.
-_MIXED = 1e-12
 #: Outputs of a block: their vectors stay in the cache while the multipliers pass.
 _BLOCK = 64
 #: Power of the guessed size of an unknown in its step.
@@ -81,32 +77,13 @@ def run(cone: SharedCone, gap: float, clock: Clock) -> Iterate:
         begun = time.monotonic()
         pull, sources = cone.granted(steps.w)
         bound = bound_of(cone, pull * unit, sources * unit)
-        point = private(cone, steps.point())
+        point = cone.private(steps.point())
         value = math.inf if point is None else float(np.vdot(cone.cost, point))
         go_on = progress.offer(best if point is None else point, value, bound)
         reserve = _RESERVE * (time.monotonic() - begun)
         if not go_on or clock.left() <= reserve:
             break
     return Iterate(progress.point.T, progress.bound, not progress.met and clock.left() <= reserve)
-
-
-def private(cone: SharedCone, v: Floats) -> Floats | None:
-    """Return a point of the cone near v; None if there is none above a share of zero.
-
-    Columns are raised to their closure and scaled by s. The masses total - s sums that are missing
-    go to the constant mechanism. They have to satisfy the ratios themselves, which bounds s.
-    """
-    v = np.maximum(v, 0.0)
-    for _ in range(_ROUNDS):
-        closed = cone.closed(v * (cone.whole / cone.sums(v))[:, None])
-        if closed is None:
-            return None
-        v = closed
-    sums = cone.sums(v)
-    scale = cone.room(sums) * (1.0 - _MIXED)
-    if not scale > 0.0:
-        return None
-    return np.asarray(scale * v + (cone.whole - scale * sums)[:, None] / v.shape[1])
 
 
 class _Block:

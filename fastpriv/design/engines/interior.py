@@ -11,9 +11,10 @@ refined after every step: rounding in A v, divided by a tiny s, would otherwise 
 residual too large for a certificate.
 
 A metric on N inputs has about N^2 pairs for every output, but only about N of them are tight. The
-method then keeps a working set of pairs. Steps are cut so that every pair holds, in the set or not.
-After each step the nearest pairs join the set. Blocks are dense in this case. A factorisation costs
-N^3 for every output, and correctors of N^2 each (Gondzio 1996) follow it.
+method then keeps a working set of pairs. After each step, pairs that are violated or nearly tight
+join it. The slack of a violated pair starts positive, and its error shrinks with the steps. A
+closure over all pairs makes every iterate private. Blocks are dense in this case. A factorisation
+costs N^3 for every output, and correctors of N^2 each (Gondzio 1996) follow it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ import numpy as np
 
 from fastpriv import kernels
 from fastpriv._core.clock import Clock
-from fastpriv._core.threads import split
+from fastpriv._core.threads import serial_algebra, split
 from fastpriv._core.validation import Floats
 from fastpriv.design.certificate import Progress, lower_bound
-from fastpriv.design.cone import Cone, GrowingCone, ListedCone
+from fastpriv.design.cone import Cone, GrowingCone, ListedCone, Place
 from fastpriv.design.problem import OutOfTime
 
 #: Maximum number of steps.
@@ -51,8 +52,6 @@ _PATIENCE = 12
 _STALLS_BELOW = 1e-3
 #: First complementarity, as a multiple of the cost of the start.
 _FIRST = 20.0
-#: Largest relative error of the sums of a point whose value counts.
-_SOUND = 1e-6
 #: Rounds of refinement of the multipliers, and the residual at which they stop.
 _REFINEMENTS = 2
 _RESIDUAL = 1e-9
@@ -92,7 +91,7 @@ def run(cone: Cone, gap: float, clock: Clock) -> Iterate:
 
     Raises ``OutOfTime`` if the time is over before the first step.
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), serial_algebra():
         blocks: Blocks
         if isinstance(cone, ListedCone):
             wide = cone.bands.min() >= _WIDE_BAND and cone.has_one_unknown_per_equation
@@ -112,35 +111,44 @@ def _follow(
 ) -> Iterate:
     """Follow the central path from a point of the cone."""
     w = _FIRST * float(np.vdot(cone.cost, v)) / len(s) / s
+    at = Place(v, s, w, w / s)
     mu = cone.totals((cone.cost - cone.adjoint(w)) * v) / cone.totals(v)
     # Costs are at least 0, and so is the optimum.
     progress = Progress(gap, clock, v, patience=_PATIENCE, stalls_below=_STALLS_BELOW)
     took = 0.0
     for _ in range(_MAX_STEPS):
         begun = clock.left()
-        missing = cone.total - cone.totals(v)
-        sound = float(np.abs(missing / cone.total).max()) < _SOUND
-        value = float(np.vdot(cone.cost, v)) if sound else math.inf
-        if not progress.offer(v, value, lower_bound(cone, w)) or not sound:
+        point = cone.feasible(at.v)
+        value = math.inf if point is None else float(np.vdot(cone.cost, point))
+        bound = lower_bound(cone, at.w)
+        if not progress.offer(v if point is None else point, value, bound) or point is None:
             break
         if begun < took:  # another step would end after the time limit
             return Iterate(progress.point, progress.bound, late=True)
-        residual = cone.cost - cone.adjoint(w) - mu[cone.row]
-        curve = w / s
-        if not (float(s @ w) > 0.0 and newton.factor(curve)):  # multipliers may underflow
+        missing = cone.total - cone.totals(at.v)
+        residual = cone.cost - cone.adjoint(at.w) - mu[cone.row]
+        at = at._replace(curve=at.w / at.s)
+        # Multipliers may underflow.
+        if not (float(at.s @ at.w) > 0.0 and newton.factor(at.curve)):
             break
-        move = _Directions(cone, newton, s, w, curve, residual, missing).best()
-        along = min(move.along, _STEP * cone.reach(v, move.dv))
+        move = _Directions(cone, newton, at, residual, missing).best()
         finite = np.isfinite(move.dv).all() and np.isfinite(move.dw).all()
-        if not finite or max(along, move.across) < _SHORTEST_STEP:
+        if not finite or max(move.along, move.across) < _SHORTEST_STEP:
             break
-        v, s = v + along * move.dv, s + along * move.ds
-        w, mu = w + move.across * move.dw, mu + move.across * move.dmu
+        mu = mu + move.across * move.dmu
         goal = cone.cost - mu[cone.row] - (1.0 - move.across) * residual
-        s, w, curve = cone.joined(v, s, w, curve)
-        if not s.min() > 0.0:
+        at = cone.joined(
+            Place(
+                at.v + move.along * move.dv,
+                at.s + move.along * move.ds,
+                at.w + move.across * move.dw,
+                at.curve,
+                (1.0 - move.along) * at.off,
+            )
+        )
+        if not at.s.min() > 0.0:
             break
-        w = _refined(cone, newton, w, goal, curve)
+        at = at._replace(w=_refined(cone, newton, at.w, goal, at.curve))
         took = begun - clock.left()
     return Iterate(progress.point, progress.bound)
 
@@ -208,24 +216,23 @@ class _Directions(NamedTuple):
 
     cone: Cone
     newton: Bordered
-    s: Floats
-    w: Floats
-    curve: Floats
+    at: Place
     residual: Floats
     missing: Floats
 
     def towards(self, aim: Floats, share: float = _STEP) -> _Move:
         """Return the direction to complementarity s (w + dw) + w ds = s aim."""
-        pull = self.cone.adjoint(aim - self.w) - self.residual
+        at = self.at
+        pull = self.cone.adjoint(aim - at.w - at.curve * at.off) - self.residual
         dmu, dv = self.newton.direction(pull, self.missing)
-        ds = self.cone.slack(dv)
-        dw = aim - self.w - self.curve * ds
-        along, across = step_length(self.s, ds, share), step_length(self.w, dw, share)
+        ds = self.cone.slack(dv) + at.off
+        dw = aim - at.w - at.curve * ds
+        along, across = step_length(at.s, ds, share), step_length(at.w, dw, share)
         return _Move(dmu, dv, ds, dw, along, across)
 
     def best(self) -> _Move:
         """Return Mehrotra's predictor and corrector, corrected further or centred."""
-        s, w = self.s, self.w
+        s, w = self.at.s, self.at.w
         complement = float(s @ w)
         mean = complement / len(s)
         _, _, ds, dw, along, across = self.towards(np.zeros_like(s), 1.0)
@@ -240,7 +247,7 @@ class _Directions(NamedTuple):
 
     def _corrected(self, move: _Move, aim: Floats, target: float) -> _Move:
         """Correct products that are far from the target, while this lengthens steps."""
-        s, w = self.s, self.w
+        s, w = self.at.s, self.at.w
         for _ in range(self.newton.blocks.correctors):
             along, across = min(1.0, move.along + _LONGER), min(1.0, move.across + _LONGER)
             product = (s + along * move.ds) * (w + across * move.dw)
@@ -363,6 +370,12 @@ class BandedBlocks:
         return self.solve(pull + dmu[self.cone.row])
 
 
+def _added(parts: list[Floats | None]) -> Floats | None:
+    """Add up the matrices of threads; None if one of them stopped."""
+    whole: list[Floats] = [part for part in parts if part is not None]
+    return np.asarray(np.sum(whole, axis=0)) if len(whole) == len(parts) else None
+
+
 class FullBlocks:
     """Blocks of a list of pairs with wide bands: dense matrices, factored by LAPACK.
 
@@ -384,24 +397,30 @@ class FullBlocks:
         from scipy.linalg.lapack import dpotrf, dpotri
 
         cone = self.cone
-        schur = np.zeros(self.factors.shape[1:])
-        for k, normal in enumerate(self.factors):
-            if self.clock.left() == 0.0:
-                return None
-            kernels.cone_normal(
-                weight, cone.source, cone.target, cone.ratio, cone.growth, cone.row,
-                int(cone.edges[k]), int(cone.edges[k + 1]), normal,
-            )  # fmt: skip
-            scale = 1.0 / np.sqrt(np.diagonal(normal))
-            normal *= scale[:, None] * scale
-            np.fill_diagonal(normal, 1.0 + self.shift)
-            # The matrix is symmetric: its transpose is the same matrix in Fortran order.
-            _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
-            if failed or not np.isfinite(scale).all():
-                return None
-            inverse, _ = dpotri(normal.T, lower=1)
-            schur += inverse.T * scale[:, None] * scale
-            self.scales[k] = scale
+
+        def part(first: int, last: int) -> Floats | None:
+            schur = np.zeros(self.factors.shape[1:])
+            for k in range(first, last):
+                normal = self.factors[k]
+                kernels.cone_normal(
+                    weight, cone.source, cone.target, cone.ratio, cone.growth, cone.row,
+                    int(cone.edges[k]), int(cone.edges[k + 1]), normal,
+                )  # fmt: skip
+                scale = 1.0 / np.sqrt(np.diagonal(normal))
+                normal *= scale[:, None] * scale
+                np.fill_diagonal(normal, 1.0 + self.shift)
+                # The matrix is symmetric: its transpose is the same matrix in Fortran order.
+                _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
+                if failed or not np.isfinite(scale).all() or self.clock.left() == 0.0:
+                    return None
+                inverse, _ = dpotri(normal.T, lower=1)
+                schur += inverse.T * scale[:, None] * scale
+                self.scales[k] = scale
+            return schur
+
+        schur = _added(split(part, len(self.factors), 1))
+        if schur is None:
+            return None
         below = np.tril(schur.T)  # the other triangle has no meaning
         return np.asarray(below + np.tril(below, -1).T)
 
@@ -435,45 +454,53 @@ class DenseBlocks:
         outputs, size = cone.cost.shape
         self.factors = np.empty((outputs, size, size))
         self.scales = np.empty((outputs, size))
-        self.spread = np.empty((outputs, size, len(cone.total)))  # H^-1 B'
+        self.grain = 1 + int(_THREAD / size**2)  # fewest outputs for a separate thread in a solve
         self.sums = np.zeros((size, len(cone.total)))
         self.sums[np.arange(size), cone.row] = 1.0
 
     def factor(self, weight: Floats) -> Floats | None:
-        """Factor the normal matrix of every output, and compute H^-1 B'."""
+        """Factor the normal matrix of every output, and add up B H^-1 B'."""
         from scipy.linalg.lapack import dpotrf, dtrtrs
 
-        cone = self.cone
-        schur = np.zeros((len(cone.total), len(cone.total)))
-        for k, normal in enumerate(self.factors):
-            part = slice(cone.starts[k], cone.starts[k + 1])
-            kernels.metric_normal(
-                weight[part], cone.ratio, cone.source[part], cone.target[part], normal
-            )
-            scale = 1.0 / np.sqrt(np.diagonal(normal))
-            normal *= scale[:, None] * scale
-            np.fill_diagonal(normal, 1.0 + self.shift)
-            # The matrix is symmetric: its transpose is the same matrix in Fortran order.
-            _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
-            if failed or not np.isfinite(scale).all() or self.clock.left() == 0.0:
-                return None
-            half, _ = dtrtrs(normal.T, self.sums * scale[:, None], lower=1)
-            schur += half.T @ half
-            whole, _ = dtrtrs(normal.T, half, lower=1, trans=1)
-            self.scales[k], self.spread[k] = scale, whole * scale[:, None]
-        return schur
+        cone, size = self.cone, len(self.cone.total)
+
+        def part(first: int, last: int) -> Floats | None:
+            schur = np.zeros((size, size))
+            for k in range(first, last):
+                normal, pairs = self.factors[k], slice(cone.starts[k], cone.starts[k + 1])
+                kernels.metric_normal(
+                    weight[pairs], cone.ratio, cone.source[pairs], cone.target[pairs], normal
+                )
+                scale = 1.0 / np.sqrt(np.diagonal(normal))
+                normal *= scale[:, None] * scale
+                np.fill_diagonal(normal, 1.0 + self.shift)
+                # The matrix is symmetric: its transpose is the same matrix in Fortran order.
+                _, failed = dpotrf(normal.T, lower=1, overwrite_a=1, clean=0)
+                if failed or not np.isfinite(scale).all() or self.clock.left() == 0.0:
+                    return None
+                half, _ = dtrtrs(normal.T, self.sums * scale[:, None], lower=1)
+                schur += half.T @ half
+                self.scales[k] = scale
+            return schur
+
+        return _added(split(part, len(self.factors), 1))
 
     def solve(self, right: Floats) -> Floats:
         """Return H^-1 right, output by output."""
         from scipy.linalg.lapack import dtrtrs
 
         out = np.empty_like(right)
-        for k, normal in enumerate(self.factors):
-            half, _ = dtrtrs(normal.T, right[k] * self.scales[k], lower=1)
-            whole, _ = dtrtrs(normal.T, half, lower=1, trans=1)
-            out[k] = whole * self.scales[k]
+
+        def part(first: int, last: int) -> None:
+            for k in range(first, last):
+                normal = self.factors[k]
+                half, _ = dtrtrs(normal.T, right[k] * self.scales[k], lower=1)
+                whole, _ = dtrtrs(normal.T, half, lower=1, trans=1)
+                out[k] = whole * self.scales[k]
+
+        split(part, len(self.factors), self.grain)
         return out
 
     def lifted(self, pull: Floats, free: Floats, dmu: Floats) -> Floats:
-        """Add the contribution of the equations."""
-        return np.asarray(free + self.spread @ dmu)
+        """Solve once more: H^-1 B' for all outputs would need as much memory as the factors."""
+        return self.solve(pull + dmu[self.cone.row])
