@@ -166,9 +166,10 @@ def related_level(
             return odds_level(channel.kernel.matrix, by_answers)
     own = getattr(channel, "as_product", channel)
     if neighbours is None and isinstance(own, ProductChannel):
-        level = group_level(prior, own.kernels, min(group, channel.space.n))
+        k = min(group, channel.space.n)
+        level = group_level(prior, own.kernels, k)
         if level is not None:
-            return round_up(level + 2.0 * group * tilt_error(own.kernels))
+            return round_up(level + 2.0 * k * tilt_error(own.kernels))
     matrix, logs = table(channel), prior.logs_if_rare()
     p = prior.probabilities()
     occurs = p > 0.0 if logs is None else logs > -math.inf

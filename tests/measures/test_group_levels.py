@@ -89,6 +89,13 @@ def test_randomised_response_on_long_databases(k):
     assert found <= fp.identifiability_level(mixed, chains[-1], group=2)
 
 
+def test_groups_of_more_records_than_there_are():
+    chain = fp.Markov([0.5, 0.5], [[0.5, 0.5], [0.2, 0.8]], 2)
+    response = fp.HammingChannel(2, 2, 1.0)
+    levels = {fp.identifiability_level(response, chain, group=k) for k in (2, 3, 10**400)}
+    assert len(levels) == 1
+
+
 def test_exchangeable_bits_of_many_records():
     """A count with as much noise as it allows is worse than randomised response by its odds."""
     prior = fp.Exchangeable.beta_binomial(400, 0.5, 0.8)

@@ -98,7 +98,7 @@ def set_level(
         found = _one_row(priors, channel, group[0], clock)
     else:
         found = _group_level(priors, channel, group, clock)
-    by_record = not isinstance(priors, ConvexPriors) and len(group) <= 1
+    by_record = not isinstance(priors, ConvexPriors)
     if channel.matrix_error and not (isinstance(channel, ProductChannel) and by_record):
         # Entries of the matrix are off by that.
         off, most = 4.0 * channel.matrix_error, extreme_level(channel)
@@ -144,6 +144,10 @@ def _group_level(
         if isinstance(channel, ProductChannel):  # leakages about independent records add up
             return sum_up([top(_one_row(priors, channel, i, clock)) for i in group])
         return float(independent_leakages(priors, channel, group).max())
+    if isinstance(priors, AllPriors | ProductPriors) and isinstance(channel, ProductChannel):
+        if isinstance(priors, ProductPriors):
+            return sum_up([row_ratio(channel, i, fixed=True) for i in group])
+        return max(row_ratio(channel, i, fixed=False) for i in group)
     if isinstance(priors, IidPriors):
         return iid_level(channel, priors.c, group, clock)
     return _one_row(*joined(priors, channel, group), 0, clock)

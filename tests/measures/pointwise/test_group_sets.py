@@ -173,3 +173,17 @@ def test_chains_leak_no_more_than_their_channel():
     assert fp.pml_level(nothing, chain, row="worst") == 0.0
     longer = fp.Markov(chain.initial, chain.transition, 3)
     assert fp.pml_level(fp.ProductChannel([[[1.0], [1.0]]] * 3), longer, row=1) == 0.0
+
+
+def test_groups_of_many_records():
+    """Channels that act record by record need no list of databases."""
+    response = fp.HammingChannel(500, 2, 0.1)
+    product, everything = fp.PriorSet.product([2] * 500), fp.PriorSet.all(2**500)
+    level = fp.pml_level(response, product, [0, 1, 7])
+    assert 3 * 0.1 <= level == pytest.approx(0.3)
+    assert fp.pml_level(response, everything, [0, 1, 7]) == pytest.approx(50.0)
+    some = fp.ProductChannel([np.eye(2) / 2 + 0.25, [[0.5, 0.5], [0.5, 0.5]]])
+    plain = fp.Channel(some.matrix(), [2, 2])
+    for priors in (fp.PriorSet.all(4), fp.PriorSet.product([2, 2])):
+        one, other = (fp.pml_level(channel, priors, [0, 1]) for channel in (some, plain))
+        assert one == pytest.approx(other, rel=1e-12)
