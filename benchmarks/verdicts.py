@@ -157,8 +157,7 @@ figure by `python tools/pictures.py accountants.svg`.
   A shortfall below 1e-9 is not counted, because parameters are rounded for some accountants.
 - *Excess* is the relative distance of sound answers from the upper bound of fastpriv.
 - An accountant has {limit:g} seconds and 2 GB of memory for an answer; otherwise it has failed.
-- An infinite answer is sound but of no use. fastpriv bounds random allocation for delta above 1e-36
-  only, and less if several are composed.
+- An infinite answer is sound but of no use.
 - The answer of prv-accountant is its upper bound, for an error of 0.01.
 - The accountants of Opacus and riskcal take a history of (noise multiplier, sampling rate, steps);
   the GDP accountant takes one kind of step.

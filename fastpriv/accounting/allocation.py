@@ -64,10 +64,11 @@ def random_allocation(
         Certified lower and upper bounds. For one epoch with k = 1 and Gaussian noise, delta is an
         integral with an error of about 1e-14, so a delta above 1e-9 has at least six digits. For a
         smaller delta, little noise, few batches or other noise, sums of likelihood ratios are
-        bounded in convex order. This gives delta to about 1e-3, down to 1e-36. For several epochs,
-        the distribution of the likelihood ratio is discretised to some thousand points. This gives
-        epsilon to about 1e-5, or 3e-4 with little noise. The cost does not depend on the number of
-        epochs.
+        bounded in convex order. This gives delta to about 1e-3, down to 1e-36. Below, the noise of
+        a known batch bounds epsilon from above, and the output of one batch from below. For several
+        epochs, the distribution of the likelihood ratio is discretised to some thousand points.
+        This gives epsilon to about 1e-5, or 3e-4 with little noise. The cost does not depend on the
+        number of epochs.
 
         For 1 < k < t, the upper bound is a composition of k steps, each with one of floor(t/k) or
         ceil(t/k) batches. The lower bound is a test by a sum of scores. The two differ by some per

@@ -90,6 +90,19 @@ def test_levels_of_one_epoch_invert_deltas():
     assert profile.epsilon(1.0).upper == 0.0
 
 
+def test_a_delta_below_all_sums_has_finite_bounds():
+    """From above by the noise of a known batch, from below by the output of one batch."""
+    noise, batch = Profile.gaussian(1.0), Profile.gaussian(1.0, 0.1)
+    level = of(1.0, 10).epsilon(1e-60)
+    assert batch.epsilon(1e-60).lower * (1 - 1e-9) <= level.lower
+    assert level.lower < level.upper <= noise.epsilon(1e-60).upper * (1 + 1e-9)
+    assert of(1.0, 10).epsilon(0.0).lower == np.inf
+    twice = of(1.0, 10).compose(of(1.2, 10)).epsilon(1e-60)
+    assert level.upper < twice.upper <= noise.self_compose(2).epsilon(1e-60).upper
+    several = of(1.0, 10, selected=3).epsilon(1e-60)
+    assert level.lower < several.upper <= noise.self_compose(3).epsilon(1e-60).upper * (1 + 1e-9)
+
+
 def test_little_noise_in_several_epochs():
     """Composed measures: below the sum of what epochs cost, above one of them, and nested."""
     one, three = of(0.5, 4), of(0.5, 4, 3)

@@ -124,7 +124,12 @@ class Cases:
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the smallest delta at a level."""
         if self._alone is not None:
-            return certified(*self._alone.delta(epsilon))
+            low, high = self._alone.delta(epsilon)
+            if high >= 1.0 and self._revealed is not None:
+                high = min(high, self._revealed.delta(epsilon).upper)
+            for chosen in self._chosen if low == 0.0 else []:
+                low = max(low, chosen.delta(epsilon).lower)
+            return certified(min(low, high), high)
         low = high = 0.0
         for upper, lower, at_most in self._ranked(epsilon):
             if upper is not None and (high == 0.0 or at_most(epsilon) > high):
@@ -138,6 +143,8 @@ class Cases:
             low, high = max(low, below), min(high, above)
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.delta(epsilon)[0])
+        if high >= 1.0 and self._revealed is not None:
+            high = min(high, self._revealed.delta(epsilon).upper)
         for chosen in self._chosen if low < _LOW * high else []:
             low = max(low, chosen.delta(epsilon).lower)
         return certified(min(low, high), high)
@@ -145,7 +152,12 @@ class Cases:
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of the smallest level at a delta."""
         if self._alone is not None:
-            return certified(*self._alone.epsilon(delta))
+            low, high = self._alone.epsilon(delta)
+            if high == math.inf and self._revealed is not None:
+                high = self._revealed.epsilon(delta).upper
+            for chosen in self._chosen if low == 0.0 else []:
+                low = max(low, chosen.epsilon(delta).lower)
+            return certified(min(low, high), high)
         low = high = 0.0
 
         def is_below(case: Case, level: float) -> bool:
@@ -169,6 +181,8 @@ class Cases:
             low, high = max(low, below), min(high, above)
         for part in self._levelwise if low < _LOW * high else []:
             low = max(low, part.epsilon(delta)[0])
+        if high == math.inf and self._revealed is not None:
+            high = self._revealed.epsilon(delta).upper
         for chosen in self._chosen if low < _LOW * high else []:
             low = max(low, chosen.epsilon(delta).lower)
         return certified(low, high)
@@ -193,7 +207,7 @@ class Cases:
     def guaranteed(self, delta: float) -> float:
         """Upper bound on epsilon alone."""
         if self._alone is not None:
-            return self._alone.epsilon(delta)[1]
+            return self.epsilon(delta).upper
         high = max(upper.epsilon(delta)[1] for upper, _, _ in self.cases if upper is not None)
         return min([high, *(bound.guaranteed(delta) for bound in self._joint)])
 
@@ -321,6 +335,16 @@ class Cases:
         """Steps whose own curve is more accurate than their discrete losses."""
         curves = (part for part, _ in self._sampled if isinstance(part, CurveStep))
         return [part for part in curves if part.levelwise]
+
+    @cached_property
+    def _revealed(self) -> Cases | None:
+        """Cases of the steps that show more, in place of steps that have one; None if none has."""
+        parts: Counter[Step] = Counter()
+        for part, k in self._parts.items():
+            shown = part.revealed if isinstance(part, SampledFinite) else None
+            for inner, count in (shown or {part: 1}).items():
+                parts[inner] += count * k
+        return None if parts == self._parts else Cases(parts)
 
     @cached_property
     def _chosen(self) -> list[Cases]:

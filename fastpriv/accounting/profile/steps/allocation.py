@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpriv import kernels
-from fastpriv._core.rounding import roundoff
+from fastpriv._core.rounding import lowered, roundoff
 from fastpriv._core.search import bisect, lost_near_zero
 from fastpriv._core.validation import Floats
 from fastpriv.accounting.profile.discrete import FINE, DiscreteLosses, Longs, Step, pair_measure
 from fastpriv.accounting.profile.steps.finite import CurveStep, hull
-from fastpriv.accounting.profile.steps.gaussian import GaussianNoise
+from fastpriv.accounting.profile.steps.gaussian import GaussianMixture, GaussianNoise
 from fastpriv.accounting.profile.steps.groups import losses_of
 from fastpriv.accounting.profile.steps.laplace import Interval
 
@@ -276,6 +276,11 @@ class OneOf(CurveStep):
         """Return the distribution of the sum of t ratios, larger or smaller in convex order."""
         return _ratio_sums(self.step, self.t, up)
 
+    @property
+    def revealed(self) -> dict[Step, int]:
+        """The noise of the batch with the record, if this batch is known."""
+        return {self.step: 1}
+
     def replacement(self) -> DiscreteLosses | None:
         """Return losses of a replaced record that are attained, rounded down; None if unknown."""
         return _scored_replacement(self.step, self.t, 1)
@@ -314,6 +319,11 @@ class Allocated(OneOf):
     def step(self) -> Step:  # type: ignore[override]
         """Gaussian noise on one batch."""
         return GaussianNoise(self.sigma)
+
+    @property
+    def alternatives(self) -> list[dict[Step, int]]:
+        """The output of the first batch, which has the record with probability 1/t."""
+        return [{GaussianMixture(self.sigma, ((1.0, lowered(1.0 / self.t, 1.0)),)): 1}]
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -388,6 +398,11 @@ class Selected(CurveStep):
     def levelwise(self) -> bool:
         """Always False: the curve is a composition."""
         return False
+
+    @property
+    def revealed(self) -> dict[Step, int]:
+        """The noise of the batches with the record, if these batches are known."""
+        return {self.step: self.k}
 
     def replacement(self) -> DiscreteLosses | None:
         """Return losses of a replaced record that are attained, rounded down; None if unknown."""

@@ -477,8 +477,13 @@ class SampledFinite(Step):
 
     @property
     def alternatives(self) -> list[dict[Step, int]]:
-        """Steps of which some neighbours attain each, if this is the largest of several curves."""
+        """Steps of which some neighbours attain each, or a part of what each step shows."""
         return []
+
+    @property
+    def revealed(self) -> dict[Step, int] | None:
+        """Steps that show this one and what was chosen at random; None if not known."""
+        return None
 
     @property
     def symmetric(self) -> bool:
