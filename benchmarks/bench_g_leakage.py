@@ -134,7 +134,7 @@ def test_capacity_over_priors(versus, size):
             partial(fp.additive_g_capacity, fp.Channel(W)),
             lambda bracket: {"value": bracket.upper, "error": bracket.width},
         ),
-        peer("all sets", partial(over_sets, W), value),
+        peer("numpy, all sets", partial(over_sets, W), value),
         seed=0,
         error_of="width",
         target=1e-6,
