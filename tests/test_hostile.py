@@ -245,7 +245,7 @@ def test_brackets_print():
 @pytest.mark.parametrize("name", ["channel.csv", Path("channel.csv")])
 def test_the_name_of_a_file_is_no_array(name):
     for call in (fp.dp_level, fp.audit, lambda v: fp.mutual_information(np.eye(2), v)):
-        with pytest.raises(fp.InvalidInput, match="[Rr]ead a file first"):
+        with pytest.raises(fp.InvalidInput, match=r"[Rr]ead a file first"):
             call(name)
 
 
