@@ -101,7 +101,9 @@ def _exchangeable_contexts(prior: Exchangeable, kernels: RowKernels, group: Grou
     if kernel.shape[1] == 1:
         return np.array([[part.sum() for _, part in group_parts(prior.type_weights, k)]])
     entries = m**k * (n - k + 1) ** (kernel.shape[1] - 1)
-    check.fits(entries, "the joint distribution of a group and types", "use a smaller group", _ENTRIES)
+    check.fits(
+        entries, "the joint distribution of a group and types", "use a smaller group", _ENTRIES
+    )
     columns: dict[Group, Floats] = {}
     for setting, part in group_parts(prior.type_weights, k):
         kind = tuple(sorted(setting))

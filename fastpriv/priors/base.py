@@ -681,6 +681,8 @@ def as_prior(prior: Distribution | ArrayLike, space: Space | None = None) -> Dis
         try:
             pmf = check.law(prior, "prior")
         except InvalidInput as problem:
+            if isinstance(prior, str):  # the message names classes of priors
+                raise
             raise InvalidInput(
                 "prior must be a Distribution, or a vector with the probability of each value of "
                 f"a single row: {problem}"

@@ -113,7 +113,7 @@ def _sizes(given: Any) -> Any:
     """Return sizes of coded columns; refuse names or values without their columns."""
     if isinstance(given, int | np.integer):
         return [given]
-    if isinstance(given, Sequence) and any(isinstance(each, str) for each in given):
+    if isinstance(given, list | tuple) and any(isinstance(each, str) for each in given):
         raise InvalidInput(
             'domain must be a mapping {"column": [values]}, or sizes such as [2, 3] for codes; '
             f"got {described(given)}. Name the column of the values."

@@ -64,7 +64,8 @@ def open_table(
             return Records(table)
         if all(value is None or isinstance(value, str) for value in table):
             return Labels(table)
-        if any(isinstance(v, str) for row in table if isinstance(row, list | tuple) for v in row):
+        first = table[0]
+        if isinstance(first, list | tuple) and any(isinstance(value, str) for value in first):
             raise InvalidInput(
                 "table must be a list of dicts, one for each record, if its values are texts. Give "
                 '[{"column": value}, ...], or a DataFrame.'
