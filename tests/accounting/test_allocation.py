@@ -90,6 +90,7 @@ def test_levels_of_one_epoch_invert_deltas():
     assert profile.epsilon(1.0).upper == 0.0
 
 
+@pytest.mark.slow
 def test_a_delta_below_all_sums_has_finite_bounds():
     """From above by the noise of a known batch, from below by the output of one batch."""
     noise, batch = Profile.gaussian(1.0), Profile.gaussian(1.0, 0.1)

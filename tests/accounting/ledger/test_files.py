@@ -320,6 +320,7 @@ def test_curves_that_no_laws_have(lines):
         Ledger.from_json(json.dumps(export))
 
 
+@pytest.mark.slow
 def test_counts_beyond_32_bits_are_those_of_the_parts(path):
     with Ledger.open(path, {"approximate-dp": (1e9, 0.5)}) as ledger:
         for count in (2**40 + 3, 2**33 - 1):

@@ -64,6 +64,7 @@ def test_sums_of_waves_are_the_transform(length):
     assert np.allclose(sums[0] + 1j * sums[1], turns @ weights, rtol=0.0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("down", [(), ((1.0, 0.1),)])
 @pytest.mark.parametrize("c", [-6.0, -0.4, 0.7, 1.0, 9.0])
 def test_guides_are_the_cumulants(c, down):
