@@ -180,11 +180,13 @@ def _dense_leakage_at(channel: Channel, prior: Distribution, y: Ints) -> float:
 def _dense_leakage_levels(channel: Channel, prior: Distribution) -> tuple[float, float]:
     """Read the matrix once; use vectors over outputs if some are rare."""
     if prior.logs_if_rare() is None:
-        below = np.empty(1)
-        run = partial(_both_levels, below)
-        above = measured(run, channel.table(), prior.probabilities()[None])
+        below, given = np.empty(1), (channel.table(), prior.probabilities()[None])
+        above = measured(partial(_both_levels, below), *given)
         if not math.isnan(above):
             return above, below.item()
+        above = measured(partial(_both_levels, np.empty(0)), *given)
+        if not math.isnan(above):  # only the second leakage is beyond the range of a double
+            return above, leakages(channel, prior).largest()[1]
     return leakages(channel, prior).largest()
 
 

@@ -248,3 +248,14 @@ def test_levels_of_types(weights, factor):
     pmf, matrix = o.exchangeable_pmf(weights, 4), o.product_matrix([factor] * 4)
     covers(fp.pml_level(channel, prior), [max(op.pml(matrix, pmf))])
     covers(fp.information_privacy_level(channel, prior), [op.information_privacy(matrix, pmf)])
+
+
+def test_a_tiny_entry_changes_no_route_to_the_level():
+    """The second leakage is beyond the range of a double; the first has the same bits as ever."""
+    flat, steep = [1e-300, 1.0, 0.0], [0.28571428571428575, 0.28571428571428575, 0.4285714285714285]
+    W = [steep] * 4 + [flat] * 4
+    channel = fp.Channel(W, [2, 2, 2])
+    prior = fp.Dense(fp.Product.iid([0.060839915553300365, 0.9391600844466996], 3).pmf(), [2] * 3)
+    level = fp.pml_level(channel, prior)
+    assert fp.audit(channel, prior).levels["pml"].value == level
+    assert fp.pml_level(W, prior.pmf()) == level
